@@ -28,8 +28,8 @@ test: .venv/installed lint
 
 # Everything: fuzzers, all cases by OpenCL, emulated GPUs, many processes, and how much of what reads files is covered.
 nightly: .venv/installed lint
-	$(BIN)/python -m pytest --nightly --numprocesses 2 --dist worksteal
-	tests/tools/coverage.sh $(BIN)/python
+	$(BIN)/python -m pytest --nightly --numprocesses 2 --dist worksteal tests tools
+	tools/coverage.sh $(BIN)/python
 
 # The table of real models: what ran where, and how far outputs are from LiteRT's.
 models: .venv/installed
@@ -47,7 +47,7 @@ docs: .venv/documented
 
 # Wheel and sdist in dist/, each installed into a fresh environment and used there; CONVERT=--convert: with TensorFlow.
 packages: .venv/released
-	tests/tools/packages.sh $(BIN)/python $(CONVERT)
+	tools/packages.sh $(BIN)/python $(CONVERT)
 
 # The linters before every commit.
 hooks: .venv/checked

@@ -4,8 +4,6 @@ Nothing here touches a device. This module has everything that the author of a l
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import InitVar
-from dataclasses import dataclass as pythons_dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -20,14 +18,15 @@ from litecl.delegate.launch import Operand as Operand
 from litecl.delegate.launch import Record as Record
 from litecl.delegate.launch import Scratch as Scratch
 from litecl.delegate.launch import Step as Step
+from litecl.delegate.launch import Weights as Weights
 from litecl.delegate.target import Target as Target
+from litecl.delegate.target import own
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
 
 Specs = Sequence[TensorSpec | None]
 _Target = TypeVar("_Target", bound=Target, covariant=True)
-_Of = TypeVar("_Of", bound=Target)
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,7 @@ class CallOn(Generic[_Target]):
     residual: a tensor of the output's shape, added before the activation (only with ``ClOp.fuses_residual``).
     pads: zeros around the first input, in addition to the options' padding (only with ``ClOp.fuses_pads``).
     intermediates: types and quantization of the node's intermediate tensors, which hold no values.
+    halves: whether large ``Weights`` will be stored as fp16; all else is float32.
     """
 
     options: Any
@@ -90,6 +90,7 @@ class CallOn(Generic[_Target]):
     residual: Operand | None = None
     pads: Pads = Pads()
     intermediates: Sequence[TensorSpec] = ()
+    halves: bool = False
 
     @property
     def weighted(self) -> tuple[Operand, Operand, Operand | None]:
@@ -116,29 +117,13 @@ Call = CallOn[Target]
 Lowering = Callable[[Call], list[Step]]
 
 
-def or_else(
-    suited: Callable[[CallOn[_Of]], list[Step] | None], otherwise: Lowering
-) -> Callable[[CallOn[_Of]], list[Step]]:
-    """Return a lowering that tries ``suited``, and uses ``otherwise`` if that returns None."""
-
-    def lower(call: CallOn[_Of]) -> list[Step]:
-        steps = suited(call)
-        return otherwise(call) if steps is None else steps
-
-    return lower
-
-
-def _none(call: Call) -> list[Step]:
-    raise NotImplementedError
-
-
-@pythons_dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ClOp:
     """A device operator.
 
     claim: options, input specs (all shapes known), specs of outputs and intermediates -> a Refusal, or None to claim.
-    lower: a Call -> its steps (a user's is called twice), for kinds of device without a lowering of their own.
-    cpu, gpu: the lowerings for CPUs and for GPUs. The other fields hold for the claim and for all lowerings:
+    lower: a Call -> its steps (a user's is called twice), for CPUs and for all devices without one of their own
+        (``Target.own``). The other fields hold for the claim and for all lowerings:
     activates: the Activation equivalent to this node (from its options), if the node before it may apply it instead.
     chains: whether chain.cl has a step of this name, so that the operator may run as part of a chain.
     pads: the Pads equivalent to this node (from its inputs), if the reader of the image may apply them instead.
@@ -154,9 +139,7 @@ class ClOp:
 
     op: Op
     claim: Callable[[Any, Specs, Sequence[TensorSpec]], Refusal | None]
-    lower: InitVar[Lowering | None] = None
-    cpu: Callable[[Any], list[Step]] = _none
-    gpu: Callable[[Any], list[Step]] = _none
+    lower: Callable[[Any], list[Step]]
     activates: Callable[[Any], Activation | None] | None = None
     chains: bool = False
     pads: Callable[[Specs], Pads | None] | None = None
@@ -170,17 +153,9 @@ class ClOp:
     joins: Callable[[Any, Specs, Array], Sequence[Array]] | None = None
     float64: Callable[[Any, Specs, Sequence[TensorSpec]], bool] = lambda options, inputs, outputs: False
 
-    def __post_init__(self, lower: Lowering | None) -> None:
-        without = [kind for kind in ("cpu", "gpu") if getattr(self, kind) is _none]
-        if bool(without) != (lower is not None):
-            got = f"none for {' and '.join(without)}" if without else "one for both besides"
-            raise TypeError(f"{self.op.name}: expected a lowering for CPUs and one for GPUs, got {got}")
-        for kind in without:
-            object.__setattr__(self, kind, lower)
-
     def steps(self, call: Call) -> list[Step]:
         """Lower a node for its device."""
-        return call.target.either(self.cpu, self.gpu)(call)
+        return own(call.target, self.lower)(call)
 
     def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> "ClOp":
         """Return the record for a node with these tensors: this one."""

@@ -120,9 +120,10 @@ class CLDelegation:
 
     def _halves(self) -> str:
         """Describe the use of half precision in one line; "" without any."""
-        line = "" if self._device is None else self.options.on(self._device.target).in_halves
+        if self._device is None or not self.options.halves:
+            return ""
         kept = f"; {counted(len(self._in_float), 'node')} kept in float32" if self._in_float else ""
-        return f"{line}{kept}" if line else ""
+        return f"fp16: large weights are halves, arithmetic is in float32{kept}"
 
     def _detailed(self) -> tuple[NodeRow, ...]:
         works = [work for program in self._programs.values() for work in program.plan.works]
@@ -197,7 +198,7 @@ class CLDelegation:
         try:
             if self._device is not None:
                 with typed_planning(f"partitioning subgraph {index}"), phase("partition"):
-                    basis, target = self._basis(index), self.options.on(self._device.target)
+                    basis, target = self._basis(index), self._device.target
                     return partition(index, basis, self.options, preserve=self.preserve, target=target)
         except DelegateError as error:
             self._fail(error)
@@ -315,11 +316,11 @@ class CLDelegation:
     def _program(self, region: Region, device: Device, number: int) -> Program:
         with host_memory("preparing a region"):
             basis = self._basis(region.subgraph)
-            target = replace(self.options.on(device.target), tuning=tuning_of(self.options, device))
+            target = replace(device.target, tuning=tuning_of(self.options, device))
             with typed_planning("planning a region"), phase("plan"):
                 observe = dump_of(self.options.dump_passes, number)
                 owned = large_inputs(region, basis.specs) if isinstance(device, KeepsTensors) else ()
-                how = target, device.alignment, self.options.cl_ops, observe, owned, self._in_float
+                how = target, device.alignment, self.options.cl_ops, observe, owned, self._in_float, self.options.halves
                 planned = plan(region, basis, *how)
             _reserve(planned)
             with phase("upload"):

@@ -72,6 +72,14 @@ class Scratch:
     size_bytes: int
 
 
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Constant weights of a product, which a plan may store as fp16. macro: tells the kernel that they are."""
+
+    values: Const | Operand
+    macro: str = "HALF_WEIGHTS"
+
+
 @dataclass(frozen=True)
 class Local:
     """Local memory of a GPU's work-group."""
@@ -83,8 +91,8 @@ class Record:
     """Base of the frozen dataclasses that host and kernels share field by field (``delegate/kit/shared.py``)."""
 
 
-Arg = Operand | Const | Scratch | Local | np.generic | Record | tuple[Record, ...]
-"""An argument of a launch. A plan turns records, and tuples of one kind of record, into constants."""
+Arg = Operand | Const | Weights | Scratch | Local | np.generic | Record | tuple[Record, ...]
+"""An argument of a launch. A plan turns weights, records, and tuples of one kind of record, into constants."""
 
 
 def is_users(kernel: str) -> bool:
@@ -236,8 +244,8 @@ class Tile:
 def least_waste(shapes: Sequence[tuple[int, TileShape]], rows: int, columns: int) -> tuple[int, TileShape]:
     """Return the vector width and tile that compute ``rows`` x ``columns`` at least cost: padded size over share."""
 
-    def waste(found: tuple[int, TileShape]) -> float:
-        width, tile = found
+    def waste(shape: tuple[int, TileShape]) -> float:
+        width, tile = shape
         padded = -(-rows // tile.rows) * tile.rows * -(-columns // (tile.vectors * width)) * tile.vectors * width
         return padded / tile.share
 

@@ -38,9 +38,9 @@ def _boost(uri: str) -> float:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Point every relative link to the page that its file is in the site, or to the file in the repository."""
     page.meta["search"] = {"boost": _boost(page.file.src_uri)}
-    if page.file.src_uri == "devices.md":
+    if page.file.src_uri == "measurements/devices.md":
         head, line, rest = markdown.partition("\n| file |")
-        markdown = f"{head}\n**[Operators and devices]({_BOARD})**, on a page of its own.\n{line}{rest}"
+        markdown = f"{head}\n**[Operators and devices](../{_BOARD})**, on a page of its own.\n{line}{rest}"
     origin = next((name for name, at in _PAGES.items() if at == page.file.src_uri), f"docs/{page.file.src_uri}")
 
     def target(found: re.Match[str]) -> str:

@@ -37,6 +37,15 @@ _FLEX = (
 )
 
 
+COMPILED_FOR = {"edgetpu-custom-op": "an Edge TPU (edgetpu_compiler)", "ethos-u": "an Ethos-U (Vela)"}
+"""Accelerators by the custom operator that stands for all that is compiled for them."""
+
+
+def compiled_for(name: str) -> str:
+    """Explain the custom operator of an accelerator's compiler."""
+    return f"the file is compiled for {COMPILED_FOR[name]}, which alone runs it: take the file from before that"
+
+
 @cache
 def unknown_op(name: str, custom: bool) -> Op:
     """Return a record for an operator that litecl does not have: it can be read, shown and written, but not run."""
@@ -44,6 +53,8 @@ def unknown_op(name: str, custom: bool) -> Op:
     def refuse() -> UnsupportedOp:
         if custom and name.startswith("Flex"):
             return UnsupportedOp(_FLEX.format(name.removeprefix("Flex")), operator=name)
+        if name in COMPILED_FOR:
+            return UnsupportedOp(compiled_for(name), operator=name)
         hint = "; pass it by Interpreter(custom_ops=...)" if custom else ""
         return UnsupportedOp(f"no kernel for this {'custom ' if custom else ''}operator{hint}", operator=name)
 

@@ -1,8 +1,8 @@
 // Dot products by instructions of ARM: DOT4 of quantized.h.
 //
-// Newer processors multiply unsigned bytes by signed ones. Others multiply signed bytes alone (PART4): those of x less
-// 128, whose highest bits are flipped. What is then missing, 128 times the sum of w's bytes, is the same for all x that w
-// multiplies: a loop can add it up apart from them (REST4).
+// Newer processors multiply unsigned bytes by signed ones. Others multiply only signed bytes (PART4), so x is taken as
+// x - 128 by flipping its highest bits. The missing term, 128 times the sum of w's bytes, is the same for every x, so a
+// loop can add it up separately (REST4).
 #if VW == 4 && defined(__ARM_NEON)
 typedef signed char bytes_of_intv __attribute__((vector_size(16)));
 #define AS_BYTES(x) __builtin_astype((intv)(x), bytes_of_intv)
@@ -12,7 +12,7 @@ typedef signed char bytes_of_intv __attribute__((vector_size(16)));
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #define DOT4(sum, x, w) NEON_DOT(vusdotq, sum, x, w)
-#define DOTS_BY_LANE 1  // one operand may be a lane of a vector, without an instruction of its own
+#define DOTS_BY_LANE 1  // one operand may be a lane of a vector, at no cost
 #elif defined(__ARM_FEATURE_DOTPROD)
 #define PART4(sum, x, w) NEON_DOT(vdotq, sum, w, x)
 #define DOTS_BY_LANE 1

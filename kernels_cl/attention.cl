@@ -1,14 +1,14 @@
 // Attention with an online softmax: out = softmax(scale * queries keys^T + mask) values, block by block of keys.
 //
-// Of the scores only those of a block are ever there. A row keeps the largest score so far and the sum of exponentials
-// relative to it; where a block has a larger one, that sum and the row of results are rescaled. A block that the mask
-// hides from all rows is read only if a row has seen nothing that makes its weights 0.
-// queries [rows, depth]; values [keys, columns]; out [rows, columns]. keys are packed in panels (tile.h), for MR rows of
-// queries at a time, or without MR, for ROWS, as they are: [keys, depth] with KEYS_IN_ROWS, else [depth, keys]. The same
-// of values: without VALUES_IN_ROWS they are [columns, keys].
-// begins: where the operands of each product are. A work-item takes item_rows rows of one product.
-// Macros: MR, NV, PANEL, WIDTH (tile.h), and PANELS, those of a block of keys; or ROWS; KEYS_IN_ROWS and VALUES_IN_ROWS, 0 or 1; BOOLEANS, if the mask is not
-// added but chooses (the record Attention).
+// Only one block of scores exists at a time. Each row keeps its largest score so far and the sum of exponentials
+// relative to it; when a block has a larger score, that sum and the row of results are rescaled. A block that the mask
+// hides from every row is read only if some row has seen no score above `least`, next to which hidden ones weigh 0.
+// queries [rows, depth]; values [keys, columns]; out [rows, columns]. With MR, keys are packed in panels (tile.h) and
+// MR rows of queries are computed at a time. Without it ROWS rows are, and keys are not packed: [keys, depth] with
+// KEYS_IN_ROWS, else [depth, keys]; values are [columns, keys] without VALUES_IN_ROWS.
+// begins: the offsets of each product's operands. A work-item takes item_rows rows of one product.
+// Macros: MR, NV, PANEL, WIDTH (tile.h), and PANELS, the panels of a block of keys; or ROWS; KEYS_IN_ROWS and
+// VALUES_IN_ROWS, 0 or 1; BOOLEANS, if the mask selects scores instead of being added (the record Attention).
 #ifdef MR
 #define ROWS MR
 #else
@@ -22,8 +22,8 @@
 #define PANELS 1
 #endif
 #include "tile.h"
-#include <Attention>
-#include <AttentionBegin>
+#include <delegate.matmul.attention.Attention>
+#include <delegate.matmul.attention.AttentionBegin>
 
 #define BLOCK_KEYS (PANELS * TILE_COLUMNS)
 #define BLOCK_VECTORS (PANELS * NV)
@@ -36,14 +36,14 @@ typedef uchar Mask;
 
 INLINE bool shows(const Mask mask, __global const Attention *a) { return (mask != 0) == a->shown; }
 
-// Whether none of `count` keys is seen.
+// Whether the mask hides all of `count` keys.
 INLINE bool hides(__global const Mask *mask, const int count, __global const Attention *a) {
     bool any = false;
     for (int i = 0; i < (a->mask_step ? count : 1); ++i) any |= shows(mask[i], a);
     return !any;
 }
 
-// A vector of scores, of which `count` are there.
+// Masks a vector of scores, the first `count` of which exist.
 INLINE floatv masked(const floatv scores, __global const Mask *mask, const int count, __global const Attention *a) {
     floatv x = scores;
     FIRST(i, MIN(count, VW), VW)
@@ -53,7 +53,7 @@ INLINE floatv masked(const floatv scores, __global const Mask *mask, const int c
 #else
 typedef float Mask;
 
-// What is added to a score that is nothing beside those above `least`: its product would have to be as large.
+// A score with this added has no weight beside scores above `least`, unless its product is as large.
 #define NEVER_SEEN (2.0f * a->least)
 
 INLINE bool hides(__global const Mask *mask, const int count, __global const Attention *a) {
@@ -140,20 +140,20 @@ INLINE void multiply(floatv x[ROWS][NV], __global const float *const rows[ROWS],
 }
 #endif
 
-// A vector of scores, of which `count` are there.
+// Scales and masks a vector of scores, the first `count` of which exist.
 INLINE floatv scored(const floatv products, __global const Mask *mask, const int count, __global const Attention *a) {
     floatv x = products * a->scale;
     if (a->has_mask) x = masked(x, mask, count, a);
     return LANES < (intv)count ? x : (floatv)(-INFINITY);
 }
 
-// Turns vectors of scores of a row into exponentials relative to the largest score so far, and adds them up. Returns by
-// what earlier ones are rescaled.
+// Turns a row's vectors of scores into exponentials relative to its largest score so far, and adds them up. Returns the
+// factor that rescales earlier sums.
 INLINE float exponentials(floatv x[BLOCK_VECTORS], const int vectors, float *most, float *sum) {
     floatv best = -INFINITY;
     FIRST(j, vectors, BLOCK_VECTORS) best = max_v(x[j], best);
     const float before = *most, after = MAX(max_lanes(best), before);
-    const float shift = after == -INFINITY ? 0.0f : after;  // nothing has been seen yet
+    const float shift = after == -INFINITY ? 0.0f : after;  // no score has been seen yet
     floatv total = 0.0f;
     FIRST(j, vectors, BLOCK_VECTORS) {
         x[j] = exp_v(x[j] - shift);
@@ -225,7 +225,7 @@ INLINE void add_values(__global float *out, const int at[ROWS], const float fact
 }
 #endif
 
-// What a block of keys adds to rows of results, of which `there` are. most, sums: of the rows so far.
+// Adds a block of keys to rows of results, of which `there` exist. most, sums: of the rows so far.
 INLINE void attend_block(__global float *out, const int at[ROWS], float most[ROWS], float sums[ROWS],
                          __global const float *const rows[ROWS], __global const float *keys,
                          __global const float *values, __global const Mask *mask, const int starts[ROWS],
@@ -245,14 +245,14 @@ INLINE void attend_block(__global float *out, const int at[ROWS], float most[ROW
         float sum;
         factors[r] = exponentials(x[r], vectors, &most[r], &sum);
         sums[r] = sums[r] * factors[r] + sum;
-        counts |= sum != 0.0f;  // any weight at all: values of 1e30 make the smallest one count
+        counts |= sum != 0.0f;  // the smallest weight counts: values may be 1e30
     }
     __private const float(*weights)[BLOCK_KEYS] = (__private const float(*)[BLOCK_KEYS])x;
     if (counts) add_values(out, at, factors, weights, values, first, count, a, there);
 }
 
-// Rows of queries from `number` on, of which `there` are: queries and out begin at the first. Keys that are hidden come
-// last, and only if a row has seen no score above `least`.
+// Rows of queries from `number` on, of which `there` exist; queries and out point at the first. Hidden keys come last,
+// and only if a row has seen no score above `least`.
 OUT_OF_LINE WIDE void attend(__global const float *queries, __global const float *keys, __global const float *values,
                              __global const Mask *mask, __global float *out, __global const Attention *a,
                              const int number, const int there) {
@@ -296,7 +296,7 @@ KERNEL void attention(ITEM __global const float *queries, __global const float *
                       __global const Mask *mask, __global float *out, __global const AttentionBegin *begins,
                       __global const Attention *a) {
     const int product = ITEM_INDEX(1), first = ITEM_INDEX(0) * a->item_rows, last = MIN(first + a->item_rows, a->rows);
-    if (product >= a->products) return;  // groups of a GPU are whole
+    if (product >= a->products) return;  // a GPU's groups are whole
     __global const AttentionBegin *begin = begins + product;
     out += (size_t)product * a->rows * a->columns;
     for (int row = first; row < last; row += ROWS)

@@ -1,12 +1,12 @@
-// Attention with an online softmax on a GPU: a group for ROWS queries of a product (attention.cl says what is computed).
-// Its work-items take a key each, then a column each; scores of a block of keys are in local memory.
-// Macros: ITEMS of a group, a power of two, which are the keys of a block; ROWS; KEYS_IN_ROWS, 0 or 1: whether elements
-// of a key lie side by side; BOOLEANS, if the mask chooses.
+// Attention with an online softmax on a GPU (attention.cl): a group for ROWS queries of a product. Each work-item takes
+// a key, then a column; the scores of a block of keys are in local memory.
+// Macros: ITEMS of a group, a power of two, which are the keys of a block; ROWS; KEYS_IN_ROWS, 0 or 1: whether the
+// elements of a key are adjacent; BOOLEANS, if the mask selects scores.
 #include "common.h"
-#include <LocalAttention>
-#include <LocalAttentionBegin>
+#include <delegate.gpu.heads.LocalAttention>
+#include <delegate.gpu.heads.LocalAttentionBegin>
 
-// The values of all items combined by OP, for every row: in shared[row * ITEMS].
+// Combines the values of all items by OP, for every row, in shared[row * ITEMS].
 #define COMBINE(OP, values)                                                                                     \
     UNROLL for (int r = 0; r < ROWS; ++r) shared[r * ITEMS + item] = values[r];                                 \
     for (int others = ITEMS / 2; others > 0; others /= 2) {                                                     \

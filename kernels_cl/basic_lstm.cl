@@ -1,6 +1,5 @@
-// The first and the last part of a step of the basic LSTM cell; between them runs the product of joined and the
-// weights.
-// A work-item takes per_item of the n rows of the batch.
+// The first and the last part of a step of the basic LSTM cell; the product of `joined` and the weights runs in
+// between. A work-item takes per_item of the n rows of the batch.
 // Macro: INTEGERS, where activations are unsigned bytes, gates and states 16-bit integers (LstmCell of
 // tflite/kernels/internal/reference).
 #include "common.h"
@@ -32,8 +31,7 @@ inline int clamped(const int x, const int low, const int high) { return x < low 
 // x / 2^places, halves away from zero.
 inline int divided(const int x, const int places) { return (x + (1 << (places - 1)) + (x >> 31)) >> places; }
 
-// tables: the logistic function and the hyperbolic tangent of every 16-bit number with three integer bits. States have
-// four.
+// tables: sigmoid and tanh of every 16-bit number with three integer bits. States have four.
 KERNEL void finish_step(ITEM __global const short *restrict gates, __global const short *restrict c,
                         __global uchar *restrict h_out, __global short *restrict c_out, __global uchar *restrict h_next,
                         __global short *restrict c_next, const int n, const int per_item, const int units,

@@ -5,32 +5,18 @@
 // Macros: T, the type of a and b; R, the type of c; OP, one of the functions below; FINISH, applied to its result:
 // ACTIVATE (float, by ACTIVATION), BOUND (clamp to [low, high]) or TRUTH (0 or 1); FLOATING, if T is float.
 #include "common.h"
+#include "operators.h"
 
 typedef VECTOR(T) Tv;
 typedef VECTOR(R) Rv;
 VECTORS_OF(T, t)
 VECTORS_OF(R, r)
 
-#define SUB(a, b) ((a) - (b))
-#define MUL(a, b) ((a) * (b))
-#define DIV(a, b) ((a) / (b))
-#define MAXIMUM(a, b) MAX(a, b)
-#define MINIMUM(a, b) MIN(a, b)
-#define SQUARED_DIFFERENCE(a, b) (((a) - (b)) * ((a) - (b)))
-#define PRELU(a, b) ((a) < 0 ? (a) * (b) : (a))
 #define POW(a, b) pow(a, b)
 #define RAISED(a, b) raised(a, (int)LANE0(b))
 #define RAISED_INVERSE(a, b) raised((Tv)1 / (a), -(int)LANE0(b))
-#define ROOT(a, b) ((a) == -INFINITY ? (Tv)INFINITY : sqrt((a) + 0.0f))  // as a power of -0 it is 0
+#define ROOT(a, b) ((a) == -INFINITY ? (Tv)INFINITY : sqrt((a) + 0.0f))  // -0 to the power of a half is 0
 #define ATAN2(a, b) atan2(a, b)
-#define EQUAL(a, b) ((a) == (b))
-#define NOT_EQUAL(a, b) ((a) != (b))
-#define LESS(a, b) ((a) < (b))
-#define LESS_EQUAL(a, b) ((a) <= (b))
-#define GREATER(a, b) ((a) > (b))
-#define GREATER_EQUAL(a, b) ((a) >= (b))
-#define LOGICAL_AND(a, b) ((a) & (b))
-#define LOGICAL_OR(a, b) ((a) | (b))
 #define BITWISE_XOR(a, b) ((a) ^ (b))
 #define FLOOR_DIV(a, b) floor_div(a, b)
 #define FLOOR_MOD(a, b) floor_mod(a, b)
@@ -49,10 +35,10 @@ inline Tv raised(Tv x, int n) {
 }
 
 #ifdef FLOATING
-// Lanes of a remainder whose sign is not the divisor's. A product of the two may be too small for a float.
+// Lanes in which the remainder's sign is not the divisor's. Their product might underflow.
 inline intv is_across(floatv x, floatv b) { return (x < 0.0f && b > 0.0f) || (x > 0.0f && b < 0.0f); }
 
-// The quotient may round up to a whole number that the exact one does not reach: the remainder's sign shows that. GPUs
+// A quotient may round up to a whole number that the exact one does not reach, which the remainder's sign shows. GPUs
 // may also round it to the float below.
 inline floatv floor_div(floatv a, floatv b) {
     const floatv quotient = floor(a / b);
@@ -86,7 +72,7 @@ inline Tv floor_div_int(Tv a, Tv b) { return div_int(a - floor_mod_int(a, b), b)
 #define BOUND(x) ((x) < (Tv)low ? (Tv)low : ((x) > (Tv)high ? (Tv)high : (x)))
 #define TRUTH(x) (CONVERT(x, R) & (Rv)1)
 
-// One row: A and B say how a vector of each array is read, a and b how an element is.
+// One row. A and B read a vector of each array, a and b an element.
 #define ROW(A, B, a, b)                                        \
     for (; i + VW <= count; i += VW) {                         \
         const Tv p = (A), q = (B);                             \
@@ -101,7 +87,7 @@ KERNEL void binary(ITEM __global const T *a, __global const T *b, __global R *c,
                    int per_item, int row, int a_step, int b_step, T low, T high) {
     SHARE(n, per_item);
     if (start >= end) return;
-    if (n == 1) {  // a loop's counter or condition, for which the loops are not worth it
+    if (n == 1) {  // a loop's counter or condition: not worth the loops
         const Tv p = a[0], q = b[0];
         c[0] = LANE0(FINISH(OP(p, q)));
         return;

@@ -1,5 +1,6 @@
-// Boxes and how much they overlap, a vector of them at a time. Corners and areas of boxes that are kept lie in rows of
-// `room` floats. Every operation is rounded, and takes its operands in TensorFlow Lite's order, as NaN goes by it.
+// Boxes and their overlaps, a vector of boxes at a time. Corners and areas of selected boxes are in rows of `room`
+// floats. Every operation is rounded by itself and has TensorFlow Lite's order of operands, which decides what NaN
+// does.
 #pragma OPENCL FP_CONTRACT OFF
 
 typedef struct {
@@ -8,7 +9,7 @@ typedef struct {
 
 #define BOX_ROWS 5
 
-// C++'s std::min and std::max: of NaN and a number the first.
+// C++'s std::min and std::max: the first of NaN and a number.
 #define LESSER(a, b) ((b) < (a) ? (b) : (a))
 #define GREATER(a, b) ((a) < (b) ? (b) : (a))
 #define EITHER(a, b) ((a) | (b))

@@ -1,7 +1,8 @@
-// BUCKETIZE: y[i] is the number of ascending boundaries that are not above x[i], as C++'s std::upper_bound finds it, which
-// compares integers as floats.
+// BUCKETIZE: y[i] is the number of ascending boundaries that are not above x[i], as C++'s std::upper_bound finds it;
+// integers are compared as floats.
 // A work-item takes per_item elements.
-// Macros: T, the type of the elements; FEW: the boundaries are few and numbers, so that a vector is compared with each.
+// Macros: T, the type of the elements; FEW: there are few boundaries and none is NaN, so each is compared with a
+// vector.
 #include "common.h"
 
 VECTORS_OF(T, t)

@@ -1,7 +1,7 @@
-// Tables of 256 bytes, looked up for all bytes of a vector at once by instructions of x86 and ARM that permute bytes. Where
-// there are none, TABLE_PARTS is not defined.
+// Looks up all bytes of a vector at once in a table of 256 bytes, by instructions of x86 and ARM that permute bytes.
+// Without one, TABLE_PARTS is not defined.
 //
-// Such an instruction chooses from 128 entries (AVX-512 VBMI), from 64 (ARM), or from 16 (SSSE3, AVX2, AVX-512 BW).
+// An instruction selects from 128 entries (AVX-512 VBMI), from 64 (ARM), or from 16 (SSSE3, AVX2, AVX-512 BW).
 #if VW == 16 && defined(__AVX512VBMI__)
 #define CHOOSE_128(low, x, high) AS_BYTESV(__builtin_ia32_vpermi2varqi512(AS_SIGNED(low), AS_SIGNED(x), AS_SIGNED(high)))
 #elif VW == 16 && defined(__AVX512BW__)
@@ -16,8 +16,7 @@
 #endif
 
 #if defined(CHOOSE_128) || defined(CHOOSE_64) || defined(CHOOSE_16)
-typedef uchar bytesv __attribute__((ext_vector_type(4 * VW)));
-typedef bytesv bytesv_u __attribute__((aligned(1)));
+#include "bytes.h"
 #ifdef __ARM_NEON
 typedef signed char signed_bytesv __attribute__((vector_size(4 * VW)));
 #else
@@ -39,9 +38,10 @@ typedef uchar16 entries_u __attribute__((aligned(1)));
 #define REPEAT_ENTRIES(v) (v)
 #endif
 
-// What is at an index whose highest bit is set counts as 0. Each part is chosen from by 16 less than the one before, and what
-// they give is combined by exclusive or. Below 128 the parts up to x / 16 count; from there on also those, but the last 8
-// alone, as the bit is set before. So parts hold what entries differ by from the parts that count before them.
+// An index with its highest bit set selects 0. The index is reduced by 16 from part to part, and the selected entries
+// are combined by exclusive or. An index below 128 gets entries of all parts up to x / 16; a larger one too, but only
+// of the last 8 of them, as its highest bit is set before. So each part holds the difference from the parts that are
+// combined with it.
 inline void load_table(bytesv parts[TABLE_PARTS], __global const uchar *table) {
     UNROLL for (int p = 0; p < TABLE_PARTS; ++p) {
         const uchar16 entries = *(__global const entries_u *)(table + 16 * p);
@@ -54,7 +54,7 @@ inline void load_table(bytesv parts[TABLE_PARTS], __global const uchar *table) {
     }
 }
 
-// Signed, and down to the least byte alone, so that the bit stays set for x < 128.
+// Subtracts 16 from signed bytes, saturating, so that the highest bit stays set for x < 128.
 inline bytesv sixteen_less(const bytesv x) {
 #if __has_builtin(__builtin_elementwise_sub_sat)
     return AS_BYTESV(__builtin_elementwise_sub_sat(AS_SIGNED(x), AS_SIGNED((bytesv)(uchar)16)));

@@ -1,7 +1,7 @@
-// Elements converted to another type.
+// Converts elements to another type.
 // A work-item takes per_item elements, on a GPU a vector.
 // Macros: T, R: the types of x and y. OP: CONVERT_TO (C's conversion), TRUTH (is it not zero?) or SATURATE (float to
-// integer: truncated, kept within [least, most], NaN to most; limit is most + 1, which is exact as a float).
+// integer: truncates and clamps to [least, most], NaN to most; limit is most + 1, which is exact as a float).
 #include "common.h"
 
 #define CONVERT_TO(x) ((R)(x))

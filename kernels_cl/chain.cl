@@ -7,16 +7,16 @@
 // Macro: TAKEN, a bit for each step that a chain takes: the others are not compiled.
 #include "tile.h"
 #include "functions.h"
-#include <ChainArray>
-#include <ChainStep>
-#include <FunctionStep>
-#include <StepCode>
+#include <delegate.ops.chain.ChainArray>
+#include <delegate.ops.chain.ChainStep>
+#include <delegate.ops.chain_steps.FunctionStep>
+#include <delegate.ops.chain_steps.StepCode>
 
 typedef floatv Tv;
 
 #define TAKES(name) ((ulong)(TAKEN) >> STEP_CODE_##name & 1)
 
-// Every step, of the running value a and the operand b, but those of EACH_FUNCTION_STEP, which are functions of a.
+// Every step of the running value a and the operand b; EACH_FUNCTION_STEP has the functions of a alone.
 #define STEPS(STEP)                                                   \
     STEP(ADD, clamp_v(a + b, low, high))                              \
     STEP(SUB, clamp_v(a - b, low, high))                              \
@@ -42,7 +42,7 @@ typedef floatv Tv;
 
 #ifdef LITECL_CPU
 #define BLOCK 1024
-typedef __global const float *Running;  // where the block is
+typedef __global const float *Running;  // the block's address
 #define begun(from, count) (from)
 #define stored(to, x, count)
 #define place_in(arrays, offsets, array) ((arrays)[array] + (offsets)[array])
@@ -89,7 +89,7 @@ inline void stored(__global float *to, const Running x, const int count) {
         store_whole(to, x);
 }
 
-// Where an array is read from: pointers that are indexed do not stay in registers.
+// The address from which an array is read. Indexed pointers would not stay in registers.
 inline __global const float *place_in(__global const float *const *arrays, const int *offsets, const int array) {
     __global const float *place = arrays[0] + offsets[0];
     UNROLL for (int i = 1; i < CHAIN_ARRAYS - 1; ++i) place = i == array ? arrays[i] + offsets[i] : place;

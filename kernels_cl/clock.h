@@ -1,5 +1,5 @@
-// The processor's counter, which runs at one speed on all cores: x86-64's counts cycles; elsewhere programs may read that
-// of time alone.
+// The processor's counter, which runs at the same rate on all cores. x86-64's counts cycles; elsewhere programs can
+// read only a counter of time.
 #ifdef __x86_64__
 #define CLOCK() ((long)__builtin_readcyclecounter())
 #else

@@ -1,5 +1,5 @@
-// Four columns of a row of floats, of which the last ones may not be there, or may belong to others. aligned: whether rows
-// begin at whole vectors, so that four are one access of 16 bytes.
+// Stores four columns of a row of floats; the last ones may not exist, or may belong to other work-items. aligned: rows
+// begin at multiples of 16 bytes, so that four columns are one store.
 inline void store_columns(__global float *out, const float4 y, const int columns, const int aligned) {
     if (columns >= 4 && aligned) {
         *(__global float4 *)out = y;

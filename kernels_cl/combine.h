@@ -1,7 +1,7 @@
 // Sums and extremes of a group.
 // Macros: ITEMS of a group, a power of two.
 
-// All items' values combined by OP, in every item; `item` is its number, `memory` local memory of ITEMS values.
+// Combines all items' values by OP, for every item; `item` is its number, `memory` local memory for ITEMS values.
 #define COMBINE(OP, value, result)                                              \
     {                                                                           \
         memory[item] = value;                                                   \

@@ -13,8 +13,9 @@
 
 #pragma OPENCL FP_CONTRACT ON
 
-// Without it LLVM splits 512-bit vectors for processors on which it prefers 256 bits. On the processor's own back end all
-// functions have it: LLVM sets itself up anew, for half a millisecond, for every width that functions of a file have.
+// Without it LLVM splits 512-bit vectors for processors on which it prefers 256 bits. On the processor's own back end
+// all functions have it: LLVM sets itself up anew, for half a millisecond, for every width that functions of a file
+// have.
 #if defined(__AVX512F__) || defined(LITECL_NATIVE) && defined(__x86_64__)
 #define WIDE __attribute__((min_vector_width(512)))
 #else
@@ -82,8 +83,8 @@
 
 #define UNROLL _Pragma("unroll")
 
-// A loop over the first n of `most` elements that are in registers, one after the other or every step-th: on a GPU of a
-// length that is known, as registers that are indexed otherwise lie in memory.
+// Loops over the first n of `most` elements in registers, all or every step-th. On a GPU the number of iterations is
+// constant, because registers that a variable indexes lie in memory.
 #ifdef LITECL_GPU
 #define FIRST_BY(step, i, n, most) UNROLL for (int i = 0; i < (most); i += (step)) if (i < (n))
 #else
@@ -140,7 +141,7 @@ typedef intv intv_u __attribute__((aligned(4)));
 #define CONVERT(x, type) JOIN(convert_, VECTOR(type))(x)
 #endif
 
-// What a work-item has written before is there for work-items of other groups that learn of it afterwards.
+// Makes a work-item's earlier writes visible to work-items of other groups that learn of them afterwards.
 #if defined(__NV_CL_C_VERSION) || defined(__NVPTX__)
 #define DEVICE_FENCE __asm__ volatile("membar.gl;" : : : "memory")
 #elif defined(__AMDGCN__)
@@ -149,8 +150,8 @@ typedef intv intv_u __attribute__((aligned(4)));
 #define DEVICE_FENCE mem_fence(CLK_GLOBAL_MEM_FENCE)
 #endif
 
-// How vectors of elements of `size` bytes lie in global memory: anywhere, or with ALIGNED, on a GPU, at multiples of their
-// own size, so that they are moved at once.
+// The alignment of vectors of elements of `size` bytes in global memory: an element's or, on a GPU with ALIGNED, their
+// own, so that they are moved at once.
 #if defined(LITECL_GPU) && defined(ALIGNED)
 #define AT_ANY(size)
 #else
@@ -162,8 +163,8 @@ typedef floatv floatv_g AT_ANY(4);
 #define LOAD(p) (*(__global const floatv_g *)(p))
 #define STORE(p, x) (*(__global floatv_g *)(p) = (x))
 
-// load_<name> and store_<name> of VW elements of a type, at a __global pointer of any element's alignment. GPUs move a
-// vector at once only where it is aligned, and compilers for them take a vector that may not be apart.
+// load_<name> and store_<name> move VW elements of a type at a __global pointer with an element's alignment. GPUs move
+// only aligned vectors at once, and their compilers split a vector that may not be aligned.
 #ifdef LITECL_GPU
 #define IS_ALIGNED(type, p) (((size_t)(p) & (sizeof(VECTOR(type)) - 1)) == 0)
 #define VECTORS_OF(type, name)                                                         \
@@ -184,7 +185,7 @@ typedef floatv floatv_g AT_ANY(4);
     inline void store_##name(__global type *p, VECTOR(type) x) { *(__global name##_u *)p = x; }
 #endif
 
-// Four halves from an address that is a multiple of 8 bytes, as floats: loaded at once, which not all compilers do with
+// Four halves as floats, from an address that is a multiple of 8 bytes: loaded at once, unlike by some compilers'
 // vload_half4 in global memory.
 #ifdef LITECL_GPU
 inline float4 load_halves(__global const half *p) {
@@ -198,8 +199,8 @@ inline float4 load_halves(__global const half *p) {
     const int start = ITEM_INDEX(0) * (per_item); \
     const int end = MIN(start + (per_item), (n))
 
-// A work-item's pixels from start to end, and their channels from first_channel to end_channel: on a CPU all of them, on a
-// GPU a vector's, so that adjacent work-items take adjacent ones.
+// A work-item's pixels from start to end, and their channels from first_channel to end_channel: on a CPU all channels,
+// on a GPU one vector, so that adjacent work-items take adjacent vectors.
 #ifdef LITECL_GPU
 #define SHARE_PIXELS(n, per_item, channels)                                              \
     const int start = ITEM_INDEX(1) * (per_item), end = MIN(start + (per_item), (n));    \
@@ -211,10 +212,10 @@ inline float4 load_halves(__global const half *p) {
 #endif
 
 // Loops over several arrays together, row by row (delegate/kit/loops.py). table: rank, dims[rank], then the
-// strides[rank] of each array. SEEK_ROWS begins with row number `line`, and declares offsets, those of the row in each array;
-// NEXT_ROW goes on to the next row, unless it is_last. On a GPU registers that are indexed lie in memory: offsets are found
-// anew from a row's number there. On a CPU rows at equal distances follow each other by additions alone: left_ of them,
-// steps_ apart, before an outer dimension's index_ changes. With STRAIGHT there is a single row.
+// strides[rank] of each array. SEEK_ROWS starts at row number `line`, and declares the row's offsets in each array;
+// NEXT_ROW moves on to the next row, unless this one is_last. A GPU computes offsets anew from the row's number,
+// because indexed registers lie in memory. A CPU adds: the next left_ rows are steps_ apart, then an outer dimension's
+// index_ changes. With STRAIGHT there is a single row.
 #define MOST_DIMS 16
 
 #ifdef STRAIGHT
@@ -246,7 +247,7 @@ inline int seek_row(__global const int *table, int arrays, int line, int *index,
     return rank > 0 ? table[rank] - index[rank - 1] : 1;
 }
 
-// From the last row of the innermost dimension to the next one; returns the number of rows from there.
+// Moves from the last row of the innermost dimension to the next row; returns the number of rows from there.
 inline int next_row(__global const int *table, int arrays, int *index, int *offsets) {
     const int rank = table[0];
     if (rank > 0) index[rank - 1] = table[rank] - 1;
@@ -281,15 +282,15 @@ inline int next_row(__global const int *table, int arrays, int *index, int *offs
 #define ADD(a, b) ((a) + (b))
 #define MULTIPLY(a, b) ((a) * (b))
 
-// The lanes of x, a vector of type, reduced by OP, one half with the other.
+// Reduces the lanes of x, a vector of type, by OP, one half with the other.
 #define FOLD(type, x, OP, result) JOIN(FOLD_, VW)(type, x, OP, result)
 #define FOLD_16(type, x, OP, result) { const JOIN(type, 8) by8_ = OP((x).lo, (x).hi); FOLD_8(type, by8_, OP, result) }
 #define FOLD_8(type, x, OP, result) { const JOIN(type, 4) by4_ = OP((x).lo, (x).hi); FOLD_4(type, by4_, OP, result) }
 #define FOLD_4(type, x, OP, result) { const JOIN(type, 2) by2_ = OP((x).lo, (x).hi); result = OP(by2_.s0, by2_.s1); }
 #define FOLD_1(type, x, OP, result) result = (x);
 
-// What an array that repeats in a row has at the elements from `at` on (periodic in delegate/kit/strided.py). step: 0 for a
-// single element, -n for n elements, which divide a vector.
+// A vector of an array that repeats within a row, from element `at` on (periodic in delegate/kit/strided.py). step: 0
+// if a single element repeats, -n if n elements do, which divide a vector.
 #ifdef LITECL_CPU
 #define REPEATED(type, name, p, at, step)                                                                  \
     VECTOR(type) name = (p)[0];                                                                            \
@@ -300,7 +301,7 @@ inline int next_row(__global const int *table, int arrays, int *index, int *offs
 #define LANE(type, x, i) LANE0(x)
 #endif
 
-// With masks, AVX-512 loads and stores the first count lanes, and touches no others: what they are in may be read-only.
+// With masks, AVX-512 loads and stores the first count lanes, and touches no other memory, which may be read-only.
 #if defined(__AVX512F__) && VW == 16
 #define HAS_MASKS
 #define FIRST_LANES(count) ((ushort)((count) < VW ? (1u << MAX(count, 0)) - 1 : 0xffff))
@@ -314,8 +315,8 @@ inline void store_first(__global float *p, floatv x, int count) {
 }
 #endif
 
-// A vector at the end of a row, or before it: the first count lanes from p, the others `rest`. room is the number of
-// elements that may be read at p, count or more.
+// A vector within a row or at its end: the first count lanes from p, the others `rest`. room: elements that may be read
+// at p, count or more.
 inline floatv load_part(__global const float *p, int count, int room, float rest) {
     floatv x = rest;
 #ifdef HAS_MASKS
@@ -327,8 +328,8 @@ inline floatv load_part(__global const float *p, int count, int room, float rest
 #endif
 }
 
-// The first count lanes to p. room is the number of elements at p that the work-item has yet to write: if there are
-// enough, a whole vector is stored.
+// Stores the first count lanes at p. room: elements at p that the work-item has yet to write; if there are enough, a
+// whole vector is stored.
 inline void store_part(__global float *p, floatv x, int count, int room) {
     if (room >= VW) {
         STORE(p, x);
@@ -427,8 +428,8 @@ inline floatv log_v(floatv x) {
     return x > 0.0f ? (x == (floatv)(INFINITY) ? x : y) : edge;
 }
 
-// 1 / sqrt(x). AVX-512 has 14 bits of it, to which a series in e = 1 - x r^2 adds the rest, in half the time of a root and
-// a division. Of 0, infinity, NaN and what is negative it has the result itself.
+// 1 / sqrt(x). AVX-512 computes 14 bits of it, and a series in e = 1 - x r^2 adds the rest, in half the time of a root
+// and a division. For 0, infinity, NaN and negative numbers the instruction's result is final.
 inline floatv rsqrt_v(floatv x) {
 #if defined(__AVX512F__) && VW == 16
     const floatv r = __builtin_ia32_rsqrt14ps512_mask(x, x, (ushort)-1);
@@ -445,8 +446,8 @@ inline floatv sigmoid_v(floatv x) {
     return (x < 0.0f ? e : (floatv)(1.0f)) / (1.0f + e);
 }
 
-// With a = |x| and e = (exp(-2 a) - 1) / 2, which is a polynomial of a near 0: tanh(a) = -e / (1 + e). The quotient gets
-// into a sum only, e / (1 + e) = e - e (e / (1 + e)), which halves its error. Relative error 2.4e-7.
+// With a = |x| and e = (exp(-2 a) - 1) / 2, which is a polynomial of a near 0: tanh(a) = -e / (1 + e). The quotient
+// only enters a sum, e / (1 + e) = e - e (e / (1 + e)), which halves its error. Relative error 2.4e-7.
 inline floatv tanh_v(floatv x) {
     const floatv a = AS_FLOATV(AS_INTV(x) | (int)0x80000000);
     const floatv b = a < -9.1f ? (floatv)(-9.1f) : a;  // beyond it is 1, and NaN passes
@@ -515,8 +516,8 @@ inline float sigmoid_s(float x) { return LANE0(sigmoid_v((floatv)(x))); }
 inline float tanh_s(float x) { return LANE0(tanh_v((floatv)(x))); }
 inline float erf_s(float x) { return LANE0(erf_v((floatv)(x))); }
 
-// What a kernel applies to its result before storing it: one of these, chosen by -D ACTIVATION=ACTIVATION_<name>. low
-// and high are run-time floats: the bounds of CLAMP, or the slope of LEAKY_RELU (in low); otherwise unused.
+// The functions that a kernel can apply to its result before it is stored: -D ACTIVATION=ACTIVATION_<name> selects one.
+// low and high are run-time floats: the bounds of CLAMP, or the slope of LEAKY_RELU (in low); otherwise unused.
 #define ACTIVATION_CLAMP(x, low, high) clamp_v(x, low, high)
 #define ACTIVATION_TANH(x, low, high) tanh_v(x)
 #define ACTIVATION_LOGISTIC(x, low, high) sigmoid_v(x)

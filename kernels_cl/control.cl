@@ -1,9 +1,9 @@
 // Kernels that decide on the device whether queued launches do anything (delegate/opencl/runs/queued.py). Each has one
 // work-item.
-// flags: those of a loop, or of a branch, are together. parent: the flag that guards all this, -1 for none.
+// flags: the flags of a loop or branch are adjacent. parent: the flag that guards all of it, or -1.
 #include "common.h"
-#include <BranchFlag>
-#include <LoopFlag>
+#include <delegate.plan.region_tables.BranchFlag>
+#include <delegate.plan.region_tables.LoopFlag>
 
 KERNEL void enter_loop(ITEM __global int *flags, const int parent, const int loop) {
     flags[loop + LOOP_FLAG_GOES_ON] = parent < 0 ? 1 : flags[parent];

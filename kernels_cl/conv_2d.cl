@@ -2,12 +2,12 @@
 // x is [images, height, width, channels]; weights are packed in panels, [groups][columns / PANEL][kernel_height *
 // kernel_width * group_channels][PANEL]; bias is [groups][columns padded to whole panels]; zeros holds kernel_width *
 // group_channels zeros, which represent pixels outside the image.
-// The window's positions correspond to a grid of pixels in out (and in a residual), every step-th from first on: all
-// pixels for a convolution, one phase of a transposed convolution.
+// The window's positions correspond to every step-th pixel of out (and of a residual) from `first` on: all pixels for a
+// convolution, one phase for a transposed convolution.
 // A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
-#include <Convolution>
+#include <delegate.ops.conv_2d.Convolution>
 
 // Adds up all taps of a tile's pixels. at[r] is the offset of pixel r's first tap, (top[r], left[r]) its position,
 // which may be outside the image.
@@ -19,7 +19,7 @@ INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
         leftmost = MIN(leftmost, left[r]);
         rightmost = MAX(rightmost, left[r]);
     }
-    // The taps of one row are adjacent in memory: they form one longer tap if none is outside.
+    // The taps of one row are adjacent in memory: if all are inside the image, they are one longer tap.
     const int merged = g->dilation_x == 1 && g->group_channels == g->channels && leftmost >= 0 &&
                        rightmost + g->kernel_width <= g->width;
     const int taps = merged ? 1 : g->kernel_width;

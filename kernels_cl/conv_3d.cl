@@ -1,13 +1,13 @@
-// 3-D convolutions: y = activation(sum over the taps of x filter + bias + residual), positions of the window in all volumes
-// x columns. x [volumes, depth, height, width, channels]; weights are packed in panels (tile.h), [columns / PANEL]
-// [taps][channels][PANEL]; bias is padded to whole panels; zeros are `channels` zeros, which taps outside of x read.
-// A work-item takes item_rows positions x item_columns columns. residual is read only if has_residual.
-// Transposed convolutions: a tap meets the element of x that, a stride apart from the next, lies under it, if one does.
-// Macros: MR, NV, PANEL, HALF_WEIGHTS; TRANSPOSED; ACTIVATION (common.h), whose arguments are low and high.
+// 3-D convolutions: y = activation(sum over the taps of x filter + bias + residual), positions of the window in all
+// volumes x columns. x [volumes, depth, height, width, channels]; weights are packed in panels (tile.h), [columns /
+// PANEL] [taps][channels][PANEL]; bias is padded to whole panels; zeros are `channels` zeros, which taps outside of x
+// read. A work-item takes item_rows positions x item_columns columns. residual is read only if has_residual. Transposed
+// convolutions: a tap reads the element of x beneath it, if there is one: elements are a stride apart. Macros: MR, NV,
+// PANEL, HALF_WEIGHTS; TRANSPOSED; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
-#include <Volume>
+#include <delegate.ops.conv_3d.Volume>
 
-// Where the first tap of a window lies, and the element of x at a tap; negative or too large where there is none.
+// Where a window's first tap is, and which element of x a tap reads: a negative or too large number if none.
 #ifdef TRANSPOSED
 INLINE int first_of(const int step, __global const Slide *s) { return step + s->pad; }
 INLINE int at_tap(const int first, const int tap, __global const Slide *s) {
@@ -19,7 +19,7 @@ INLINE int first_of(const int step, __global const Slide *s) { return step * s->
 INLINE int at_tap(const int first, const int tap, __global const Slide *s) { return first + tap * s->dilation; }
 #endif
 
-// The rows of a tile that lie at a tap; whether any does.
+// Finds the elements that a tap of a tile's rows reads; returns whether there are any.
 INLINE bool rows_at(__global const float *rows[MR], __global const float *restrict x, __global const float *restrict zeros,
                     const int firsts[MR][4], const int z, const int y, const int w, __global const Volume *v) {
     bool any = false;

@@ -1,16 +1,15 @@
 // 2-D convolutions whose taps in a row are adjacent, line by line of the output: out = activation(conv(x) + bias +
 // residual). Arguments are those of conv_2d.cl, for a single group of channels.
 // A work-item takes item_spans spans, each `span` pixels of one output line, x item_columns columns. Pixels of a line
-// are a constant step apart, so that one address serves all of a tile, and the taps of a row are one long tap. Lines
-// that a tile at an edge reads are copied, padding included, into memory of the work-item's own, line_floats apart.
-// Vectors of a pixel's columns are vector_step apart in out and residual: VW, or more, where each is an image of its
-// own.
-// With SECOND the convolution of a second image is added. Its lines lie behind the first's, its weights behind theirs.
+// are a constant step apart, so that a tile needs one address, and the taps of a row are one long tap. Lines that a
+// tile at an edge reads are copied with padding into the work-item's own memory, line_floats apart. Vectors of a
+// pixel's columns are vector_step apart in out and residual: VW, or more, if each is an image of its own.
+// With SECOND the convolution of a second image is added, whose lines and weights follow the first's.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS, SECOND; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
-#include <LineConvolution>
+#include <delegate.cpu.lines.LineConvolution>
 
-// Copies count floats; nothing is read past them.
+// Copies count floats, and reads nothing past them.
 INLINE void copy_floats(__global float *restrict to, __global const float *restrict from, const int count) {
     if (count < VW) {
         ROLL for (int i = 0; i < count; ++i) to[i] = from[i];
@@ -20,14 +19,14 @@ INLINE void copy_floats(__global float *restrict to, __global const float *restr
     STORE(to + count - VW, LOAD(from + count - VW));
 }
 
-// Writes count zeros, and nothing behind them: other tiles' pixels and lines may be there.
+// Writes count zeros and nothing past them, where other tiles' pixels and lines may be.
 INLINE void fill_zeros(__global float *to, const int count) {
     int i = 0;
     ROLL for (; i + VW <= count; i += VW) STORE(to + i, (floatv)(0.0f));
     ROLL for (; i < count; ++i) to[i] = 0.0f;
 }
 
-// The lines that `count` pixels read, from pixel `column` of output line `line` on.
+// Copies the lines that `count` pixels read, from pixel `column` of output line `line` on.
 OUT_OF_LINE WIDE void copy_lines(__global float *restrict to, __global const float *restrict x,
                                  __global const Geometry *restrict window, const int line_floats, const int line,
                                  const int column, const int count) {
@@ -51,14 +50,14 @@ typedef struct {
     int first, last;
 } Pixels;
 
-// Where a tile may begin that reads nothing beyond the image's sides.
+// The pixels at which a tile may begin without reading past the image's sides.
 INLINE Pixels inside_of(__global const Geometry *restrict g) {
     const int room = g->width + g->pad_x - (MR - 1) * g->stride_x - g->kernel_width;
     return (Pixels){(g->pad_x + g->stride_x - 1) / g->stride_x, room < 0 ? 0 : room / g->stride_x + 1};
 }
 
-// The pixels of a span whose tiles read lines of the image itself, as these have all that they need; none where they
-// are less than half. top: the span's first line in the image. column: its first pixel.
+// The pixels of a span whose tiles can read the image itself, because nothing that they read is outside it; none if
+// these are less than half. top: the span's first line in the image. column: its first pixel.
 INLINE Pixels whole_tiles(const Pixels inside, __global const Geometry *restrict g, const int top, const int column,
                           const int count) {
     const bool lines = top >= 0 && top + (g->kernel_height - 1) * g->dilation_y < g->height;
@@ -67,8 +66,8 @@ INLINE Pixels whole_tiles(const Pixels inside, __global const Geometry *restrict
     return lines && 2 * (last - first) >= count ? (Pixels){first, last} : (Pixels){count, count};
 }
 
-// Pixels that one address serves: x86-64 adds to it a register times 4 or 8. A compiler that knows what an address is
-// made of would keep one for each pixel instead, more than there are registers.
+// The number of pixels that share an address: x86-64 adds a register times 4 or 8 to it. A compiler that sees through
+// the address would keep one for each pixel, more than there are registers.
 #define SHARED_ADDRESS 3
 #if defined(LITECL_NATIVE) && defined(__x86_64__)
 #define OPAQUE(address) __asm__("" : "+r"(address))
@@ -76,7 +75,7 @@ INLINE Pixels whole_tiles(const Pixels inside, __global const Geometry *restrict
 #define OPAQUE(address)
 #endif
 
-// tile[r][j] += the taps of pixel r times weights; lines are at the first pixel. Returns what lies behind the weights.
+// tile[r][j] += the taps of pixel r times weights; lines point at the first pixel. Returns the end of the weights.
 INLINE __global const Weight *multiply_lines(floatv tile[MR][NV], __global const float *restrict lines,
                                              __global const Weight *restrict weights,
                                              __global const Geometry *restrict g, const size_t line_floats) {
@@ -101,8 +100,8 @@ INLINE __global const Weight *multiply_lines(floatv tile[MR][NV], __global const
     return weights;
 }
 
-// Up to MR pixels x NV vectors of columns from n0 on; lines, residual and out are at the first of them. second: the
-// lines of the second image, which are copies.
+// Computes up to MR pixels x NV vectors of columns from n0 on; lines, residual and out point at the first of them.
+// second: the copied lines of the second image.
 OUT_OF_LINE WIDE void line_tile(__global const float *restrict lines, const size_t line_floats,
                                 __global const float *restrict second, __global const Weight *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict residual,

@@ -3,13 +3,13 @@
 // nest: rank, dims[rank], strides of x[rank], strides of y[rank]; row, x_step, y_step: a row's length and steps.
 // Macros: T, an integer type of the elements' size; I, the type of positions that are read on the device.
 #include "common.h"
-#include <Place>
+#include <delegate.kit.strided.Place>
 
 typedef VECTOR(T) Tv;
 VECTORS_OF(T, t)
 
 #ifdef LITECL_CPU
-// Copies n to 2 n elements as two vectors, which overlap; both are loaded first, as x and y may overlap too.
+// Copies n to 2 n elements as two overlapping vectors; both are loaded before a store, as x and y may overlap too.
 #define COPY_PAIR(n)                                                                                             \
     if (count >= n) {                                                                                            \
         typedef JOIN(T, n) Part __attribute__((aligned(sizeof(T))));                                             \

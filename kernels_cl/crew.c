@@ -1,15 +1,15 @@
 // Helpers: threads that share the work of a region with the thread that runs it (delegate/native/workers.py).
 //
-// They wait for the next run awake for some milliseconds, then asleep. One region at a time has them; a thread that finds
-// them taken runs its region alone, as it would without any. Nothing depends on them: the leading thread does alone
-// whatever no helper has begun. This is C, of a library that a process loads once and never unloads.
+// While they wait for the next run they spin for some milliseconds, then sleep. They serve one region at a time; a
+// thread that finds them taken runs its region alone. Nothing depends on them: the leading thread does whatever no
+// helper has begun. This is C, in a library that a process loads once and never unloads.
 #include "float_mode.h"
-#include <NativeCall>
+#include <delegate.plan.region_tables.NativeCall>
 
 #define EXPORTED __attribute__((visibility("default")))
 #define LINE __attribute__((aligned(64)))
 #define PATIENCE 6000  // pauses before a helper sleeps, most of which let other threads run
-#define AWAKE 2000     // pauses before a waiting thread lets others run at each
+#define AWAKE 2000     // pauses after which a waiting thread yields at each
 
 typedef unsigned long long ulong;
 typedef void (*WorkAlong)(const ulong *call, int worker);
@@ -48,7 +48,7 @@ static void rest(int waited) {
 #endif
 }
 
-// Sleeps while crew.run is `seen`, or for a while; wakes all who do.
+// Sleeps while crew.run is `seen`, for a limited time; wake_all wakes all sleepers.
 #if defined(__linux__)
 extern long syscall(long number, ...);
 #if defined(__x86_64__)
@@ -84,16 +84,16 @@ static void wake_all(void) {}
 #define NAME_THREAD()
 #endif
 
-// Nothing of a run is touched once `lead` has returned, so its memory may be released. All these operations have one
-// order, the same for every thread. A helper counts itself in `inside` before it looks whether the run is still on; the
-// leader ends the run before it looks who is inside. If the helper has found the run on, it did so before the end, so
-// the leader finds it inside and waits, and nobody else leads and overwrites `call` meanwhile. If it has
-// not, it does not touch it. A helper that comes while a later run is on has counted itself for nothing, and comes again.
+// Once `lead` has returned, no helper touches the run, so its memory may be released. All these operations have one
+// order, the same for every thread. A helper counts itself in `inside` before it checks that the run is still on; the
+// leader ends the run before it checks that nobody is inside. So if a helper finds the run on, the leader sees it
+// inside and waits, and no other leader overwrites `call` meanwhile. If it finds the run over, it touches nothing. A
+// helper that arrives during a later run has counted itself for nothing, and tries again.
 static void *serve(void *argument) {
     const int worker = (int)(long long)argument;
     int last = 0, waited = 0;
     NAME_THREAD();
-    enter_float_mode();  // for good: a thread begins with that of the one which started it
+    enter_float_mode();  // for good: a thread inherits its creator's mode
     for (;;) {
         const int run = GET(run);
         if (run % 2 && run != last) {
@@ -115,14 +115,14 @@ static void *serve(void *argument) {
     return 0;
 }
 
-// Returns 1 if the calling thread may lead: then it must.
+// Returns 1 if the calling thread may lead; it must then call `lead`.
 EXPORTED int take(void) {
     int nobody = 0;
     return GET(helpers) && !GET(taken) &&
            __atomic_compare_exchange_n(&crew.taken, &nobody, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-// Runs a region with the helpers that come.
+// Runs a region with whatever helpers arrive.
 EXPORTED void lead(ulong *call) {
     crew.call = call;
     call[NATIVE_CALL_NUMBER] = (ulong)GET(run) + 1;
@@ -134,10 +134,10 @@ EXPORTED void lead(ulong *call) {
     SET(taken, 0);
 }
 
-// The address of what says which run it is.
+// The address of the current run's number.
 EXPORTED int *door(void) { return &crew.run; }
 
-// Starts a thread that serves as a helper; returns whether the system does.
+// Starts a thread that serves as a helper; returns whether that succeeded.
 #if defined(_WIN32)
 typedef unsigned(__stdcall *Start)(void *argument);
 extern void *__stdcall CreateThread(void *security, ulong stack, Start start, void *argument, unsigned flags, unsigned *id);
@@ -156,7 +156,7 @@ static int start(void *argument) {
 }
 #endif
 
-// Starts helpers until there are so many; returns how many there are.
+// Starts helpers until there are `count`; returns their number.
 EXPORTED int hire(int count) {
     while (crew.helpers < count && start((void *)(long long)(crew.helpers + 1))) ADD(helpers, 1);
     return crew.helpers;
@@ -171,7 +171,7 @@ EXPORTED long long read_clock(void) {
 #endif
 }
 
-// In a child of fork no helper exists, and nobody leads.
+// In the child of a fork no helper exists, and nobody leads.
 EXPORTED void forget(void) {
     SET(taken, 0);
     SET(run, 0);

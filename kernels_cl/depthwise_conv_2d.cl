@@ -1,24 +1,24 @@
 // Depthwise 2-D convolutions: out[.., c * multiplier + j] = activation(conv(x[.., c], weights[j][.., c]) + bias[j][c])
 // x is [images, height, width, channels]; multiplier is the window's group_columns; weights are
-// [multiplier][kernel_height][kernel_width][channels], bias is [multiplier][channels], zeros without one.
-// A work-item takes item_rows rows x item_pixels columns of the output x item_channels channels of the input, in tiles
-// of ROWS x PIXELS x VW. A row of the input is read once for all rows of a tile. The last columns and channels are taken
-// together with some before them, so that tiles are whole.
-// Macros: PIXELS; ROWS, 1 or, where rows of taps are adjacent and no row lies between windows, 2; KERNEL_WIDTH and
-// STRIDE_X where they are known and columns of taps are adjacent: then every pixel is loaded once for all taps that read
-// it; APART, where group_columns is not 1; WIDTH (tile.h), where there are fewer channels than VW; ALIGNED (common.h),
-// where channels are whole vectors; GUARDED, where all tiles reach beyond the image's sides (1) or none (0), and NEAR,
-// where none reaches farther beyond them than half a window: then there is no code for others; ACTIVATION (common.h),
-// whose arguments are low and high.
+// [multiplier][kernel_height][kernel_width][channels], bias is [multiplier][channels], zeros without one. A work-item
+// takes item_rows rows x item_pixels columns of the output x item_channels channels of the input, in tiles of ROWS x
+// PIXELS x VW. A tile reads each row of the input once for all of its rows. The last columns and channels overlap
+// earlier ones, so that all tiles are whole.
+// Macros: PIXELS; ROWS, 1, or 2 if rows of taps are adjacent and windows leave no row out; KERNEL_WIDTH and STRIDE_X,
+// if they are known and columns of taps are adjacent: every pixel is then loaded once for all taps that read it; APART,
+// if group_columns is not 1; WIDTH (tile.h), if there are fewer channels than VW; ALIGNED (common.h), if channels are
+// whole vectors; GUARDED, if all tiles reach beyond the image's sides (1) or none does (0), and NEAR, if none reaches
+// farther than half a window beyond them: code for other tiles is left out; ACTIVATION (common.h), whose arguments are
+// low and high.
 #include "tile.h"
-#include <Depthwise>
+#include <delegate.ops.depthwise_conv_2d.Depthwise>
 
 #ifndef ROWS
 #define ROWS 1
 #endif
 
-// Columns of a tile that may lie outside the image: none; at either end as many as half a window; any. On a CPU the last
-// are rare, and get a short loop.
+// Which columns of a tile may lie outside the image: none; at either end as many as half a window; any. On a CPU the
+// last case is rare, and gets a short loop.
 #define NONE 0
 #define EDGES 1
 #define ANY 2
@@ -82,13 +82,13 @@ INLINE void store_channels(__global float *out, const floatv y, const int group_
 #endif
 }
 
-// How many rows a tile has, and the rows of the input that it reads, counted in dilations: [first, last), of which those
-// before `both` are row 0's alone, and those from `second` on row 1's.
+// The number of rows of a tile, and the rows of the input that it reads, counted in dilations: [first, last). Those
+// before `both` are for row 0 only, those from `second` on for row 1 only.
 typedef struct {
     int count, first, both, second, last;
 } Rows;
 
-// The tiles of channels [c_first, c_last). x and out are at their first pixel.
+// Computes the tiles of channels [c_first, c_last). x and out point at their first pixel.
 INLINE void compute_pixels(__global const float *restrict x, __global const float *restrict weights,
                            __global const float *restrict bias, __global float *restrict out,
                            __global const Geometry *restrict g, const Rows *rows, const int c_first, const int c_last,
@@ -116,7 +116,7 @@ INLINE void compute_pixels(__global const float *restrict x, __global const floa
     }
 }
 
-// Functions of their own: one for all would keep the addresses of each in memory.
+// Separate functions: a single one would spill the addresses of each case.
 #define COMPUTE_PIXELS(name, outside)                                                                     \
     OUT_OF_LINE WIDE void name(                                                                           \
         __global const float *restrict x, __global const float *restrict weights,                         \
@@ -133,7 +133,7 @@ COMPUTE_PIXELS(compute_edges, EDGES)
 COMPUTE_PIXELS(compute_any, ANY)
 #endif
 
-// Prefetches what tiles of channels [c_first, c_last) read of some rows from x on, less what the tile beside them reads.
+// Prefetches what tiles of channels [c_first, c_last) read of some rows from x on, and the tiles beside them do not.
 INLINE void prefetch_rows(__global const float *x, __global const Geometry *restrict g, const int rows,
                           const int c_first, const int c_last) {
     const int whole = c_last - c_first == g->channels;

@@ -1,21 +1,22 @@
-// TFLite_Detection_PostProcess: boxes of a detector, decoded from constant anchors [boxes, 4] (y, x, height, width), none
-// of which overlaps a better one of the same score column by more than most_shared. See DetectionPostprocess for the sizes.
+// TFLite_Detection_PostProcess: boxes of a detector, decoded from constant anchors [boxes, 4] (y, x, height, width),
+// none of which overlaps a better one of the same score column by more than most_shared. See DetectionPostprocess for
+// the sizes.
 //
-// Fast suppression looks at the best class of every box: best_classes makes keys of them, work-items of which take per_item
-// boxes each, and one work-item of fast_suppression selects boxes and writes the results. Regular suppression looks at
-// every class by itself: decode_boxes decodes all boxes, regular_suppression selects boxes of per_item classes, and one
-// work-item of best_detections keeps the best of all.
+// Fast suppression uses the best class of every box: best_classes makes keys of them, with per_item boxes for each
+// work-item, and one work-item of fast_suppression selects boxes and writes the results. Regular suppression handles
+// every class separately: decode_boxes decodes all boxes, regular_suppression selects boxes of per_item classes, and
+// one work-item of best_detections keeps the best of all.
 //
-// A key has the bits of a score, so that the order of unsigned numbers is that of the scores, the highest first.
-// Macros: T, the type of encodings and scores, B and S: uchar, if they are quantized, else float. FALLS: the larger an
-// integer the lower the score. DECODED: boxes were decoded before.
+// A key has the bits of a score, arranged so that unsigned numbers sort like scores, the highest first. Macros: T, the
+// type of encodings and scores, B and S: uchar, if they are quantized, else float. FALLS: a larger integer is a lower
+// score. DECODED: boxes were decoded before.
 #include "common.h"
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 
 #define BELOW(a, b) ((a).score > (b).score)  // for a partial sort, whose heap begins with the lowest of the best
 #include "boxes.h"
 #include "heap.h"
-#include <DetectionPostprocess>
+#include <delegate.ops.detection_postprocess.DetectionPostprocess>
 
 #define EXCLUDED 0xffffffffu
 #define DIGITS 256
@@ -86,8 +87,8 @@ inline float4 decoded(__global const Encoding *encoding, __global const float *a
 #endif
 typedef float4 float4_u __attribute__((aligned(4)));
 
-// The boxes whose keys are not excluded, in the order of their keys, of equal ones in the order of their numbers: a sort by
-// one digit after the other. Each of the two arrays has room for all boxes; returns the one with the result.
+// Sorts the boxes whose keys are not excluded by key, then by number, digit after digit (a radix sort). Each of the two
+// arrays has room for all boxes; returns the one with the result.
 OUT_OF_LINE __global int *in_order(__global const uint *keys, const int boxes, __global int *order, __global int *other,
                                    int *count) {
     int starts[KEY_BYTES][DIGITS];
@@ -118,7 +119,7 @@ OUT_OF_LINE __global int *in_order(__global const uint *keys, const int boxes, _
     return order;
 }
 
-// Selects at most `most` of the boxes with keys; returns how many. kept: BOX_ROWS rows of d->room floats.
+// Selects at most `most` of the boxes with keys; returns their number. kept: BOX_ROWS rows of d->room floats.
 OUT_OF_LINE int select_boxes(ENCODED_BOXES, __global const uint *keys, __global int *order, __global int *other,
                              __global float *kept, __global int *chosen, __global const DetectionPostprocess *d) {
     int count, found = 0;
@@ -147,8 +148,8 @@ inline void write_detection(__global float *boxes, __global float *classes, __gl
 }
 
 #ifndef DECODED
-// The `wanted` best classes of a box, best first: of equal ones the first, if one is wanted, else in the order of a partial
-// sort.
+// Finds the `wanted` best classes of a box, best first. Of equal scores the first wins if one is wanted, else the order
+// is that of a partial sort.
 OUT_OF_LINE void sort_classes(__global const Score *row, __global Candidate *best, const int wanted,
                               __global const DetectionPostprocess *d) {
     if (wanted == 1) {
@@ -171,7 +172,7 @@ OUT_OF_LINE void sort_classes(__global const Score *row, __global Candidate *bes
     }
 }
 
-// The best score of a box, unless one is NaN: then it depends on their order.
+// The best score of a box. With a NaN it depends on the order of the scores.
 inline Score best_of(__global const Score *row, __global Candidate *best, __global const DetectionPostprocess *d) {
     const int classes = d->classes;
     Score top = row[0];
@@ -202,7 +203,7 @@ inline Score best_of(__global const Score *row, __global Candidate *best, __glob
     return top;
 }
 
-// best: for each work-item room for `wanted` candidates.
+// best: room for `wanted` candidates of each work-item.
 KERNEL void best_classes(ITEM __global const Score *scores, __global uint *keys, __global Candidate *best,
                          __global const DetectionPostprocess *d, int n, int per_item) {
     SHARE(n, per_item);
@@ -235,8 +236,8 @@ KERNEL void decode_boxes(ITEM __global const Encoding *encodings, __global const
         *(__global float4_u *)(corners + 4 * box) = decoded(encodings + box * d->encoding_step, anchors + 4 * box, d);
 }
 
-// Each work-item has keys, order and other of its own, of all boxes, and its own kept boxes. chosen: `most` boxes a class;
-// counts: how many there are.
+// keys, order and other have room for all boxes of each work-item, kept for its selected boxes. chosen: `most` boxes a
+// class; counts: their number.
 KERNEL void regular_suppression(ITEM __global const float *corners, __global const Score *scores, __global uint *keys,
                                 __global int *order, __global int *other, __global float *kept, __global int *chosen,
                                 __global int *counts, __global const DetectionPostprocess *d, int n, int per_item) {
@@ -251,7 +252,7 @@ KERNEL void regular_suppression(ITEM __global const float *corners, __global con
     }
 }
 
-// best: max_detections candidates, whose `compared` is a class.
+// best: max_detections candidates; `compared` holds the class.
 KERNEL void best_detections(ITEM __global const float *corners, __global const Score *scores, __global const int *chosen,
                             __global const int *counts, __global Candidate *best, __global float *boxes_out,
                             __global float *classes_out, __global float *scores_out, __global float *count_out,

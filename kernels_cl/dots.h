@@ -1,6 +1,7 @@
 // Dot products of bytes on GPUs. Macro: LITECL_DOTS, if an instruction was found for it (delegate/opencl/probes).
 
-// add_dot: sum + the dot product of the four signed bytes of x and those of w; add_unsigned_dot: of unsigned bytes of x.
+// add_dot: sum + the dot product of the four signed bytes of x and those of w; add_unsigned_dot: of unsigned bytes of
+// x.
 #ifndef DOT_FUNCTION
 #define DOT_FUNCTION __attribute__((always_inline)) static int
 #if !defined(LITECL_DOTS)

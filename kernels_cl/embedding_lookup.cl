@@ -1,6 +1,6 @@
-// EMBEDDING_LOOKUP of a table of integers [size, inner]: rows by index, as floats. An index that is out of range is clamped,
-// so that nothing outside of the table is read.
-// Every `block` elements of a row have a scale; a row's are row_scales after the one before's, 0 if all rows have the same.
+// EMBEDDING_LOOKUP of a table of integers [size, inner]: rows by index, as floats. An index that is out of range is
+// clamped, so that nothing outside the table is read.
+// Every `block` elements of a row share a scale; the scales of rows are row_scales apart, 0 if all rows share them.
 // A work-item takes per_item rows of y: on a CPU whole ones, on a GPU a vector of each.
 // Macro: BITS of an element, 8, 4 or 2; smaller ones fill bytes from the lowest bits on, without gaps between rows.
 #include "common.h"

@@ -1,4 +1,4 @@
-// Real: float64, the device's own, or where it has none the same numbers computed in integers, to the last bit.
+// Real: float64. A device without float64 computes the same numbers in integers, to the last bit.
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double Real;
@@ -11,8 +11,8 @@ typedef double Real;
 #define TRUNCATED(a) ((int)(a))
 #define AS_FLOAT(a) ((float)(a))
 #else
-// mantissa * 2^exponent, and a sign. The mantissa has 53 bits, or is 0. Exponents have no bounds: what uses this comes
-// near neither of float64's.
+// mantissa * 2^exponent, and a sign. The mantissa has 53 bits, or is 0. Exponents are unbounded: callers stay far from
+// float64's limits.
 typedef struct {
     ulong mantissa;
     int exponent, negative;
@@ -58,7 +58,7 @@ inline Real times(Real a, Real b) {
     return nearest_real(mul_hi(a.mantissa, b.mantissa), a.mantissa * b.mantissa, a.exponent + b.exponent, negative);
 }
 
-// Both are laid out in 128 bits, the one with the larger exponent from bit 126 down; what falls off counts as one bit.
+// Both are aligned in 128 bits, the larger exponent's from bit 126 down; bits that fall off leave one sticky bit.
 inline Real plus(Real a, Real b) {
     if (a.mantissa == 0) return b;
     if (b.mantissa == 0) return a;
@@ -76,7 +76,7 @@ inline Real plus(Real a, Real b) {
     return nearest_real(x_high - high - (low != 0 ? 1 : 0), -low, x.exponent - 74, x.negative);
 }
 
-// 60 bits of the quotient, and one for what is left.
+// 60 bits of the quotient, and a sticky bit for the remainder.
 inline Real over(Real a, Real b) {
     ulong quotient = 0, rest = a.mantissa;
     for (int i = 0; i < 60; ++i) {
@@ -87,7 +87,7 @@ inline Real over(Real a, Real b) {
     return nearest_real(quotient, rest != 0 ? 1 : 0, a.exponent - b.exponent - 123, a.negative != b.negative);
 }
 
-// Of a number that is not negative: 60 bits of the root of mantissa * 2^66, and one for what is left.
+// The root of a number >= 0: 60 bits of the root of mantissa * 2^66, and a sticky bit for the remainder.
 inline Real root(Real a) {
     const int odd = a.exponent & 1;
     const ulong x = a.mantissa << odd;

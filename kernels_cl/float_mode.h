@@ -1,5 +1,5 @@
-// The mode of a thread's float arithmetic. Kernels expect halves rounded to even, denormals kept and no traps, whatever
-// the calling thread has set, which is given back.
+// A thread's floating-point mode. Kernels expect rounding to even, denormals and no traps, whatever mode the caller
+// has, which is restored.
 #if defined(__x86_64__) || defined(__SSE2__)
 typedef unsigned int FloatMode;
 #define MODE_BITS 0xffc0
@@ -20,7 +20,7 @@ static FloatMode float_mode(void) { return 0; }
 static void set_float_mode(const FloatMode mode) {}
 #endif
 
-// Set the mode that kernels expect; return the one before.
+// Sets the mode that kernels expect; returns the previous one.
 static FloatMode enter_float_mode(void) {
     const FloatMode before = float_mode();
     if ((before & MODE_BITS) != DEFAULT_MODE) set_float_mode(DEFAULT_MODE);

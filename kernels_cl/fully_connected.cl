@@ -1,6 +1,6 @@
 // One row times the transpose of a matrix: out[n] = activation(dot(x, weights[n]) + bias[n] + residual[n]).
 // weights are row-major, [n, depth], as TFLite stores them: nothing is packed, and they need not be constant. They are
-// read from the first to the last, which a processor foresees, so nothing is prefetched.
+// read in order, which the processor predicts, so nothing is prefetched.
 // A work-item takes per_item outputs. residual is read only if has_residual, bias only if has_bias.
 // Macros: HALF_WEIGHTS (tile.h); ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"

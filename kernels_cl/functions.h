@@ -1,4 +1,4 @@
-// Functions of one element, by the names of operators: of vectors x of type Tv, which whoever includes this declares.
+// Functions of one element by operator name. They take vectors x of type Tv, which the including file declares.
 #define ABS(x) abs_v(x)
 #define NEG(x) (-(x))
 #define EXP(x) exp_v(x)
@@ -6,7 +6,7 @@
 #define SQRT(x) sqrt(x)
 #define RSQRT(x) rsqrt_v(x)
 #define SQUARE(x) ((x) * (x))
-// Of a vector with an element above 10^6, PoCL 3.0's sin and cos are off by up to 0.016 in elements below 2^-7.
+// If any element of a vector is above 10^6, PoCL 3.0's sin and cos are off by up to 0.016 in elements below 2^-7.
 #define SMALL(x) (abs_v(x) < (Tv)0.015625f)
 #define SIN(x) (SMALL(x) ? (x) * (1.0f + (x) * (x) * (-1.0f / 6 + (x) * (x) * (1.0f / 120))) : sin(x))
 #define COS(x) (SMALL(x) ? 1.0f + (x) * (x) * (-0.5f + (x) * (x) * (1.0f / 24)) : cos(x))

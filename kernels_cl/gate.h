@@ -1,10 +1,10 @@
 // A gate before Python's lock, for threads that run short regions without it and take it again behind each.
 //
-// Python has a thread that does not get its lock sleep, and to be woken takes longer than a short region: several threads
-// would get less done than one. So a thread that is about to take the lock first waits, awake, until the one before it
-// has released it again, which happens as that one begins its next region. It waits for 10 to 30 us at most, as the other
-// may have something else to do. An int is the gate: the thread within, or 0. Where threads cannot be told apart without
-// a library there is none.
+// Python has a thread that does not get its lock sleep, and to be woken takes longer than a short region: several
+// threads would get less done than one. So a thread that is about to take the lock first waits, awake, until the one
+// before it has released it again, which happens as that one begins its next region. It waits for 10 to 30 us at most,
+// as the other may have something else to do. An int is the gate: the thread within, or 0. Where threads cannot be told
+// apart without a library there is none.
 #define GATE_PATIENCE 512  // pauses
 
 #if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))

@@ -3,7 +3,7 @@
 // A work-item takes per_item rows of y: on a CPU whole ones, on a GPU a vector of each.
 // Macros: T, an integer type of the elements' size; I, the type of the indices.
 #include "common.h"
-#include <Axis>
+#include <delegate.ops.gather.Axis>
 
 VECTORS_OF(T, t)
 

@@ -1,22 +1,22 @@
 // Gathering the patches of an image as rows of bytes, for convolutions in bytes.
 //
 // x is [images, height, width, channels]; words are two channels each. A work-item gathers the patches of MR pixels, as
-// bytes, into memory of its own: padding, strides, dilation and odd numbers of channels are handled while
-// gathering. There are two ways. If taps are adjacent, MR pixels of one line of the output share the lines of x that
-// they read (`lines`): patches overlap there, row_step bytes apart, and consist of `runs` runs of run_bytes, one in each
-// line, run_step bytes apart. Otherwise every patch is gathered by itself, [MR][row_bytes], as one run. Pixels are
-// counted in lines of line_width, rounded up to line_pixels; they form a single line if patches are gathered one by one.
+// bytes, into its own memory; gathering handles padding, strides, dilation and odd numbers of channels. There are two
+// ways. If taps are adjacent, MR pixels of one line of the output share the lines of x that they read (`lines`):
+// patches overlap there, row_step bytes apart, and consist of `runs` runs of run_bytes, one in each line, run_step
+// bytes apart. Otherwise every patch is gathered by itself, [MR][row_bytes], as one run. Pixels are counted in lines of
+// line_width, rounded up to line_pixels; they are a single line if patches are gathered one by one.
 // plain: rows can be multiplied where they are in x, one after another. size: of x, in bytes. item_bytes: a work-item's
 // memory. With PLAIN nothing is gathered.
-// The back end for the processor itself compiles gather_patches once for a type, in gather_patches.cl.
-// Macros: those of patches.h; GATHERS, in the file that has the function for all.
+// The processor's own back end compiles the function gather_patches once for each type, in gather_patches.cl.
+// Macros: those of patches.h; GATHERS, in the file that defines that function.
 #include "patches.h"
-#include <GatherSize>
+#include <delegate.matmul.patches.GatherSize>
 
 #define BLOCK (GATHER_SIZE_BLOCK * VW)  // bytes copied at once
 #define SLACK BLOCK  // bytes after the rows of a work-item, so that the end of a run is copied whole
 
-// Copies count bytes as rows have them. Up to SLACK bytes after them may be written too; room: bytes that may be read.
+// Copies count bytes as rows hold them. May write up to SLACK bytes more. room: bytes that may be read.
 INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *restrict from, const int count,
                          const int room) {
     int i = 0;
@@ -34,8 +34,8 @@ INLINE void fill_bytes(__global uchar *to, const uchar value, const int count) {
     for (int i = 0; i < count; i += BLOCK) *(__global intv_b *)(to + i) = (intv)(int)(value * 0x01010101u);
 }
 
-// The patch of one pixel, whose first tap is at (top, left) and may be outside the image. room: bytes from the image's
-// first to the end of x.
+// Gathers the patch of one pixel, whose first tap is at (top, left) and may be outside the image. room: bytes from the
+// image's first to the end of x.
 INLINE void gather_patch(__global uchar *restrict row, __global const uchar *restrict image, const Geometry *g,
                          const int top, const int left, const int room, const uchar zero) {
     const int dense = g->dilation_x == 1 && g->group_channels == g->channels;
@@ -80,8 +80,8 @@ INLINE void gather_lines(__global uchar *restrict to, __global const uchar *rest
     }
 }
 
-// The patches of `count` pixels; pixels past the last repeat it. size: of x, from the group's first channel on. zeros[i *
-// zeros_step] represents zero in image i, in unsigned bytes.
+// Gathers the patches of `count` pixels; pixels past the last repeat it. size: of x, from the group's first channel on.
+// zeros[i * zeros_step] represents zero in image i, in unsigned bytes.
 #define gather_patches JOIN(JOIN(gather_patches_, T), JOIN(_, VW))
 #if defined(LITECL_NATIVE) && !defined(GATHERS)
 WIDE HIDDEN void gather_patches(__global uchar *restrict rows, __global const uchar *restrict x,
@@ -133,7 +133,7 @@ INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global 
 #endif
 }
 
-// Patches as they are multiplied. p->widened: where those of a work-item are, if they are widened.
+// The patches as they are multiplied. p->widened: the offset of a work-item's widened patches, if they are widened.
 INLINE __global const Gathered *gathered(__global uchar *restrict rows, __global const uchar *restrict patches,
                                          __global const Gather *restrict p) {
 #ifdef WIDENED

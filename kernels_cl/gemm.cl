@@ -5,9 +5,9 @@
 // begins: the offsets of every product's operands. residual is read only if has_residual.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
-#include <Begin>
+#include <delegate.matmul.product.Begin>
 
-// m rows, MR at a time, tile by tile. The last band may have fewer: its last row is multiplied in place of those missing.
+// m rows, MR at a time, tile by tile. If the last band has fewer rows, its last row is multiplied repeatedly.
 OUT_OF_LINE WIDE void gemm_rows(__global const float *restrict x, __global const Weight *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict residual,
                                 __global float *restrict out, const int m, const int n_first, const int n_last,

@@ -1,5 +1,5 @@
-// Blocks of `size` elements, a power of two, times the Hadamard matrix of that size and `scale`: in every stage the sum and
-// the difference of elements that lie 1, 2, 4, ... apart, as LiteRT adds them.
+// Multiplies blocks of `size` elements, a power of two, by the Hadamard matrix of that size and by `scale`: every stage
+// adds and subtracts elements that are 1, 2, 4, ... apart, in LiteRT's order.
 // A work-item takes per_item whole blocks.
 #include "common.h"
 

@@ -1,15 +1,15 @@
 // 2-D convolutions and products of rows quantized at run time and integer weights: floats in, floats out.
 //
-// x are the bytes of the rows, with a zero point and a scale for each, zeros and scales (quantize_rows.cl): an image is
-// a row, or, in a plain product, image_pixels pixels. A work-item takes item_rows pixels x item_columns columns of one
+// x holds the rows as bytes; each row has a zero point and a scale in zeros and scales (quantize_rows.cl). A row is an
+// image or, in a plain product, image_pixels pixels. A work-item takes item_rows pixels x item_columns columns of one
 // group, whose patches it gathers (gather_patches.h). out = activation(sums * scale * weight scale + bias + residual).
 // stage is [groups][columns / VW][3][VW]: sum of weights, scale and bias of every column.
-// With BLOCK_SCALES, 16 or 32, columns have a scale of so many bits for every block_bytes of a row, block_scales
-// [columns / PANEL][blocks][PANEL]; then the sums of weights in the stage are floats, of weights times scales.
+// With BLOCK_SCALES, 16 or 32, columns have a scale of that many bits for every block_bytes of a row, block_scales
+// [columns / PANEL][blocks][PANEL]; the stage's sums of weights are then floats, of weights times scales.
 // Macros: MR, NV, PANEL; BLOCK_SCALES; ACROSS, WEIGHT_BITS (patches.h); ACTIVATION; T, which is uchar.
 #include "gather_patches.h"
-#include <HybridConvolution>
-#include <HybridRow>
+#include <delegate.quantized.hybrid_product.HybridConvolution>
+#include <delegate.quantized.hybrid_product.HybridRow>
 
 #if BLOCK_SCALES == 16
 typedef ushort BlockScale;
@@ -20,7 +20,7 @@ typedef float BlockScale;
 #endif
 
 #ifdef BLOCK_SCALES
-// The sums of MR rows and NV vectors of columns: those of each block of the depth times its scales.
+// Sums of MR rows and NV vectors of columns: each block of the depth is multiplied by its scales.
 INLINE void multiply_blocks(floatv sums[MR][NV], __global const Gathered *restrict rows,
                             __global const char *restrict weights, __global const BlockScale *restrict scales,
                             __global const HybridConvolution *restrict c) {
@@ -41,8 +41,8 @@ INLINE void multiply_blocks(floatv sums[MR][NV], __global const Gathered *restri
 }
 #endif
 
-// MR pixels x NV vectors of columns from n0 on. out and residual are at the first of them, whose row is scaled by
-// scales[0].
+// MR pixels x NV vectors of columns from n0 on. out and residual point at the first of them; scales[0] is its row's
+// scale.
 OUT_OF_LINE WIDE void multiply_rows(__global const Gathered *restrict rows, __global const char *restrict weights,
                                     __global const int *restrict stage, __global const float *restrict residual,
                                     __global float *restrict out, const int *restrict zeros,

@@ -1,40 +1,26 @@
-// An LSTM cell of integers over all time steps: 8-bit activations, 16-bit gates and cell states
-// (tflite/kernels/lstm_eval.cc). What the gates get from the input is computed beforehand for all steps (a product).
-// With PRODUCTS_8 both products of a gate are rounded to 8 bits before they are added up, normalization is in floats,
-// and what is projected has 16 bits.
-// Units are arranged in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][row_bytes / 4][NV][VW][4], its
-// stage [blocks][NV][4][VW]; peephole [1 or batch][3][blocks][VW], norm [2][NV][blocks][VW], weights and biases.
-// projection is [outputs / VW][hidden_bytes / 4][VW][4], or [2] words, its stage [outputs / VW][4][VW].
+// An integer LSTM cell over all time steps: 8-bit activations, 16-bit gates and cell states
+// (tflite/kernels/lstm_eval.cc). A product computes the input's part of the gates for all steps beforehand.
+// With PRODUCTS_8 both products of a gate are rounded to 8 bits before they are added, normalization is in floats, and
+// projected values have 16 bits.
+// Units are arranged in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][row_bytes /
+// 4][NV][VW][4], its stage [blocks][NV][4][VW]; peephole [1 or batch][3][blocks][VW], norm [2][NV][blocks][VW], weights
+// and biases. projection is [outputs / VW][hidden_bytes / 4][VW][4], or [2] words, its stage [outputs / VW][4][VW].
 // tables: the activations of the gates and of the state for every 16-bit number.
-// rows and cells are a row of the batch each: its last output, made unsigned, and what is to be projected.
-// A work-group computes one batch entry, and its work-items share the blocks: on a CPU one work-item does it all.
-// Macros: NV (the number of gates); WIDTH (tile.h); CIFG, PEEPHOLE, PROJECTION, LAYER_NORM, PRODUCTS_8 where there is one.
+// rows and cells hold a row for each batch entry: its last output, made unsigned, and the values to project. A
+// work-group computes one batch entry, and its work-items share the blocks: on a CPU one work-item does it all. Macros:
+// NV (the number of gates); WIDTH (tile.h); CIFG, PEEPHOLE, PROJECTION, LAYER_NORM, PRODUCTS_8 where there is one.
 #define T char
 #define PANEL (NV * VW)
 #include "quantized.h"
-#include <Gate>
-#include <IntegerGate>
-#include <IntegerRecurrence>
-#include <IntegerTable>
-#include <Peephole>
+#include "lstm_gates.h"
+#include <delegate.recurrent.integer_cell.IntegerGate>
+#include <delegate.recurrent.integer_cell.IntegerRecurrence>
+#include <delegate.recurrent.integer_cell.IntegerTable>
 
 #ifdef PRODUCTS_8
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF  // TensorFlow Lite rounds every product
 #endif
-
-#ifdef LITECL_CPU
-#define ALL_ITEMS_DONE
-#else
-#define ALL_ITEMS_DONE barrier(CLK_GLOBAL_MEM_FENCE)
-#endif
-
-// The index of a gate among those that are present.
-#define PLACE_OF(gate) (gate - (GATES - NV))
-#define INPUT PLACE_OF(GATE_INPUT)
-#define FORGET PLACE_OF(GATE_FORGET)
-#define CELL PLACE_OF(GATE_CELL)
-#define OUTPUT PLACE_OF(GATE_OUTPUT)
 
 typedef VECTOR(short) Words;
 typedef Words Words_u __attribute__((aligned(2)));
@@ -62,7 +48,7 @@ INLINE void store_words(__global short *p, const intv x, const int count) {
     FIRST(i, count, VW) p[i] = (short)((const int *)&x)[i];
 }
 
-// A byte as unsigned, 128 added, in a byte that is signed.
+// A byte plus 128, as unsigned, in a signed byte.
 INLINE Tv flipped(const intv x) { return CONVERT(x < 0 ? x + 128 : x - 128, char); }
 
 INLINE intv to_16_bits(const intv x) { return clamp_int(x, -32768, 32767); }
@@ -75,7 +61,7 @@ INLINE intv looked_up(const Cell *cell, const int table, const intv x) {
     return y;
 }
 
-// sums[j] += bytes of a row times weights [count / 4][vectors][VW][4], the odd fours apart from the even ones.
+// sums[j] += bytes of a row times weights [count / 4][vectors][VW][4], odd fours separately from even ones.
 #define MULTIPLY_ROW(sums, vectors, row, weights, count, DOT)                                                    \
     {                                                                                                        \
         intv odd_[vectors];                                                                                  \
@@ -101,7 +87,7 @@ INLINE intv requantized(const intv sum, __global const int *stage) {
 }
 
 #ifdef PRODUCTS_8
-// A product rounded to 8 bits, in steps of the sum of both.
+// A product rounded to 8 bits, in steps of the sum of both products.
 INLINE intv rounded(const intv x, const int zero, const Scale by) {
     return rescale(clamp_int(x + zero, -128, 127) - zero, by);
 }
@@ -117,7 +103,7 @@ INLINE intv peep(const intv z, const intv c, const Cell *cell, const int gate, c
 #endif
 }
 
-// The sums of one block's gates, before normalization, take the place of what they get from the input.
+// The sums of one block's gates, before normalization, replace the input's part of them.
 OUT_OF_LINE WIDE void sum_block(__global short *sums, __global const uchar *h, __global const char *weights,
                                 __global const short *c_old, const Cell *cell, const int block,
                                 __global const IntegerRecurrence *g) {
@@ -147,7 +133,7 @@ OUT_OF_LINE WIDE void sum_block(__global short *sums, __global const uchar *h, _
 
 #include "integer_norm.h"
 
-// The new states of one row; the output gate's sums get their peephole.
+// The new states of one row; peepholes are added to the output gate's sums.
 OUT_OF_LINE WIDE void update_states(__global short *sums, __global const short *c_old, __global short *c_new,
                                     const Cell *cell, const int first, const int step,
                                     __global const IntegerRecurrence *g) {
@@ -175,7 +161,7 @@ OUT_OF_LINE WIDE void update_states(__global short *sums, __global const short *
     }
 }
 
-// What the cells of one row put out: into the row's own memory and, where nothing is projected, to out.
+// The cells' output of one row: stored in the row's own memory and, without a projection, in out.
 OUT_OF_LINE WIDE void put_out(__global const short *sums, __global const short *c, __global uchar *to,
                               __global char *out, const Cell *cell, const int first, const int step,
                               __global const IntegerRecurrence *g) {

@@ -1,5 +1,5 @@
-// Normalization over the cells of integer_lstm.cl: the moments of a gate's sums, and what becomes of VW of them. Without
-// LAYER_NORM sums stay what they are.
+// Normalization over the cells of integer_lstm.cl: the moments of a gate's sums, and VW normalized sums. Without
+// LAYER_NORM sums are unchanged.
 #ifdef LAYER_NORM
 #define SUM_AT(sums, gate, u) (sums)[(u) / VW * PANEL + (gate) * VW + (u) % VW]
 
@@ -12,7 +12,7 @@ typedef struct {
 
 INLINE float divided(const float x, const float y) { return AS_FLOAT(OVER(REAL(x), REAL(y))); }
 
-// Added up one element after the other, as TensorFlow Lite does; divisions and roots rounded once.
+// Adds one element after the other, as TensorFlow Lite does; divisions and roots are rounded once.
 INLINE Moments moments(__global const short *sums, const int gate, const int units, const int guard) {
     float sum = 0.0f, squares = 0.0f;
     for (int u = 0; u < units; ++u) {

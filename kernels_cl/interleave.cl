@@ -1,4 +1,4 @@
-// Pixels of few channels, from a plane for each channel to pixels side by side, or back: y[i, c] = x[c, i], or
+// Converts pixels of few channels from a plane for each channel to adjacent channels, or back: y[i, c] = x[c, i], or
 // y[c, i] = x[i, c] with TO_PLANES, for every index of the dimensions around them.
 // A work-item takes per_item pixels, counted in the order of the loops.
 // nest: rank, dims[rank], strides of x[rank], strides of y[rank] of the dimensions around; pixels: of one image; plane:

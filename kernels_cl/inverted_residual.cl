@@ -1,20 +1,21 @@
-// An inverted residual of a GPU: a 1x1 convolution to hidden channels, a depthwise convolution of these, and a 1x1
-// convolution of its result, with nothing between them in global memory:
-// out = activation(depthwise(x expand) project + bias + residual), with clamps behind the first two.
+// An inverted residual on a GPU: a 1x1 convolution to hidden channels, a depthwise convolution of these, and a 1x1
+// convolution of its result, without intermediate results in global memory:
+// out = activation(depthwise(x expand) project + bias + residual), with clamps after the first two.
 //
-// A group computes a tile of up to TILE output pixels from a part of the hidden channels, HIDDEN of them at a time: first
-// in local memory for all pixels of the image that the tile sees, a work-item PIXELS x 4; then the depthwise convolution;
-// then what it adds to the sums of all columns, which are in registers, a work-item OWN pixels x COLUMNS fours, ACROSS apart.
-// With PARTS each group leaves its sums in parts[part][tile][OWN * COLUMNS][work-item] and counts itself in arrived[tile];
-// the last one to arrive adds them up in order, and leaves the count at 0 for the next run.
+// A group computes a tile of up to TILE output pixels from a part of the hidden channels, HIDDEN at a time: first the
+// hidden channels of all image pixels under the tile, in local memory, PIXELS x 4 for each work-item; then the
+// depthwise convolution; then their contribution to the sums of all columns, which are in registers, OWN pixels x
+// COLUMNS fours for each work-item, ACROSS apart.
+// With PARTS each group leaves its sums in parts[part][tile][OWN * COLUMNS][work-item] and counts itself in
+// arrived[tile]; the last one to arrive adds them up in order, and resets the count to 0 for the next run.
 //
 // Weights are packed: expand [hidden / HIDDEN][depth, padded to STEP][HIDDEN], taps [window][hidden], project
-// [hidden][columns], hidden channels padded to whole HIDDEN. All that is loaded is aligned to 16 bytes.
-// Macros: ITEMS, TILE, ACROSS, COLUMNS, PARTS, WINDOW_HEIGHT, WINDOW_WIDTH; EXPAND_HALVES, PROJECT_HALVES: these weights are
-// halves; ACTIVATION (common.h), whose arguments are low and high.
+// [hidden][columns], hidden channels padded to whole HIDDEN. All loads are aligned to 16 bytes. Macros: ITEMS, TILE,
+// ACROSS, COLUMNS, PARTS, WINDOW_HEIGHT, WINDOW_WIDTH; EXPAND_HALVES, PROJECT_HALVES: these weights are halves;
+// ACTIVATION (common.h), whose arguments are low and high.
 #include "common.h"
 #include "parts.h"
-#include <InvertedResidual>
+#include <delegate.gpu.ops.inverted_residual.InvertedResidual>
 
 #define HIDDEN 32
 #define STEP 32  // of the depth, whose weights are in local memory at once
@@ -49,7 +50,7 @@ typedef float ProjectWeight;
         sum = (x).s3 * w3 + sum;                  \
     }
 
-// A work-item's part of the weights from k on: loaded a step ahead, if it has registers for it.
+// A work-item's part of the weights from k on, loaded a step ahead if there are registers for it.
 #define LOAD_STEP(k) \
     UNROLL for (int i = 0; i < LOADS; ++i) next[i] = LOAD_EXPAND(weights + (k) * HIDDEN + (item + i * ITEMS) * 4);
 #ifdef LITECL_FEW_REGISTERS
@@ -60,7 +61,7 @@ typedef float ProjectWeight;
 #define LOAD_AHEAD(k) LOAD_STEP(k)
 #endif
 
-// What a tile sees: height x width pixels of the image from y, x on, which are span pixels of the tile from first_y, first_x on.
+// The image pixels under a tile: height x width from (y, x) on, of which the tile's span begins at (first_y, first_x).
 typedef struct {
     int y, x, height, width, first_y, first_x;
 } Seen;
@@ -71,7 +72,7 @@ inline Seen seen_from(const int top, const int left, __global const InvertedResi
                   MAX(MIN(left + p->span_width, p->window.width) - x, 0), y - top, x - left};
 }
 
-// HIDDEN channels of all pixels that a tile sees. stage: [STEP][HIDDEN] weights.
+// Computes HIDDEN channels of all pixels under a tile. stage: [STEP][HIDDEN] weights.
 inline void expand(__local float *hidden, __local float *stage, __global const float *image,
                    __global const ExpandWeight *weights, __global const float *bias, const float low, const float high,
                    const Seen seen, __global const InvertedResidual *p) {
@@ -151,7 +152,7 @@ KERNEL void inverted_residual(ITEM __global const float *restrict x, __global co
     const int out_x = (tile - band * p->tiles_across) * p->tile_width;
     const Seen seen = seen_from(out_y * p->window.stride_y - p->window.pad_y,
                                 out_x * p->window.stride_x - p->window.pad_x, p);
-    // Weights of the first product and the result of the second are there one after the other.
+    // Weights of the first product and the result of the second take turns in this memory.
     __local float *stage = (__local float *)memory, *hidden = stage + MAX(TILE, STEP) * HIDDEN;
     for (int i = item; i < p->span_height * p->span_width * FOURS; i += ITEMS) LOCAL4(hidden + 4 * i) = 0.0f;
     x += image * p->window.height * p->window.width * p->depth;

@@ -1,4 +1,4 @@
-// Rows of length elements divided by their Euclidean norm, or by shortest where that is larger.
+// Divides rows of length elements by their Euclidean norms, or by shortest if that is larger.
 // A work-item takes per_item whole rows.
 // Macro: ACTIVATION, with its arguments low and high.
 #include "common.h"

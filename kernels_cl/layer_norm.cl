@@ -1,6 +1,6 @@
-// Rows of length elements with mean 0 and variance 1, times gamma [length], plus beta [length] and a residual, if any:
-// y = clamp((x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) gamma + beta + residual).
-// Rows that are not centred take 0 as their mean (RMS norms).
+// Normalizes rows of length elements to mean 0 and variance 1, multiplies by gamma [length], adds beta [length] and a
+// residual, if any: y = clamp((x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) gamma + beta + residual).
+// Without centring, the mean is taken as 0 (RMS norms).
 // A work-item takes per_item whole rows (layer_norm_local in rows_local.cl: a group each).
 #include "common.h"
 

@@ -1,18 +1,17 @@
-// Tiles of products of GPUs: BM x BN sums of a group, TM x TN of each of its work-items, whose operands go through local
-// memory.
+// Tiles of products on GPUs: a group computes BM x BN sums, TM x TN in each work-item, with operands in local memory.
 //
-// A group loads BM x BK of x and BK x BN of the weights, 16 bytes at a time, one step of the depth ahead.
-// x is [rows, depth], or with GATHER an image of which a row is the patch that an output pixel sees, or with WINDOW_HEIGHT
-// and WINDOW_WIDTH an image whose depthwise convolution with taps, with a bias and a clamp, has the rows. Weights are
-// packed, [columns / BN][depth, padded to BK][BN]; with RIGHT_ROWS they are a matrix [depth, columns], with RIGHT_COLUMNS
-// [columns, depth]. All that is loaded is aligned to 16 bytes, but for x with SINGLE, which is loaded element by element.
+// A group loads BM x BK of x and BK x BN of the weights, 16 bytes at a time, one step of the depth ahead. x is [rows,
+// depth]; or with GATHER an image, of which a row is the patch of an output pixel; or with WINDOW_HEIGHT and
+// WINDOW_WIDTH an image whose depthwise convolution with taps, with a bias and a clamp, gives the rows. Weights are
+// packed, [columns / BN][depth, padded to BK][BN]; with RIGHT_ROWS they are a matrix [depth, columns], with
+// RIGHT_COLUMNS [columns, depth]. All loads are aligned to 16 bytes, except that SINGLE loads x element by element.
 //
-// A kernel file defines before: Element, of x, and Four, a vector of four; Packed, of the weights, and LOAD_PACKED, which
-// makes four of them a Four; MULTIPLY_ADD(sum, x, w), for an Element x; with ROW_SUMS, ADD_ROW(total, x), for a Four x of a
-// row, whose total times a factor is added to all its sums.
+// A kernel file defines first: Element, of x, and Four, a vector of four; Packed, of the weights, and LOAD_PACKED,
+// which loads four as a Four; MULTIPLY_ADD(sum, x, w), for an Element x; with ROW_SUMS, ADD_ROW(total, x), for a Four x
+// of a row, whose total times a factor is added to all its sums.
 // Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS, SINGLE, ROW_SUMS.
-#include <Slice>
-#include <LocalProduct>
+#include <delegate.gpu.local_product.Slice>
+#include <delegate.gpu.local_product.LocalProduct>
 
 #define BK 16
 #define ACROSS (BN / TN)
@@ -23,7 +22,7 @@
 #define RIGHT_LOADS (BN * BK / 4 / ITEMS)
 #define LOAD4(p) (*(__global const Four *)(p))
 
-// A row of x: where it begins, and of a patch the corner that it sees, which lies outside where there is no such row.
+// A row of x: its offset and, for a patch, its corner in the image, which lies outside if there is no such row.
 typedef struct {
     int at, top, left;
 } Row;
@@ -40,7 +39,7 @@ inline Row row_of(const int m, __global const LocalProduct *p) {
 #endif
 }
 
-// What stands for an element outside the image, and for one past the depth; what a window does.
+// The value of elements outside the image, and of those past the depth; the clamp of a window.
 typedef struct {
     Element outside;
 #ifdef ROW_SUMS
@@ -59,7 +58,7 @@ typedef struct {
 #define WINDOW_UNROLL UNROLL
 #endif
 
-// Four elements of a row that the window makes of an image, from k on.
+// Four elements of a row, from k on, that the window computes from an image.
 inline Four load_left(__global const Element *x, const Row row, const int k, const int end, __global const LocalProduct *p,
                       const Around *around) {
     __global const Geometry *g = &p->window;
@@ -83,7 +82,7 @@ inline Four load_left(__global const Element *x, const Row row, const int k, con
 #define Loaded Four
 #endif
 
-// What is loaded at once of a row from k on; of the depth's end on anything.
+// One load of a row from k on; past the end of the depth, any value.
 inline Loaded load_at(__global const Element *x, const Row row, const int k, const int end,
                       __global const LocalProduct *p, const Around *around) {
 #ifdef GATHER
@@ -132,7 +131,7 @@ inline Four load_right(__global const Packed *weights, const int item, const int
 #endif
 }
 
-// A group's tile: its first row and column, which product it is of, and its part of the depth.
+// A group's tile: its first row and column, the number of its product, and its part of the depth.
 typedef struct {
     int m, n, number, part, start, end;
 } Tile;
@@ -150,14 +149,14 @@ inline Tile tile_of(__global const LocalProduct *p) {
 #define SUM_ROWS TM
 #define SUM_FOURS (TN / 4)
 
-// Sums i of a work-item are those of tile's row (or column) of `own` fours, `others` work-items' fours apart.
+// The row (or column) in the tile of a work-item's sum i; `others` work-items share the fours in turn.
 #define PLACE(own, others, i) ((own) * 4 + (i) / 4 * (others) * 4 + (i) % 4)
 
-// Where in a step the first of a work-item's loads of x lies.
+// The position in a step of the first of a work-item's loads of x.
 #define OWN_LINE (item / (BK / 4))
 #define OWN_DEPTH ((item & (BK / 4 - 1)) * 4)
 
-// The sums of a work-item, of x and the weights of a slice.
+// Computes a work-item's sums from x and the weights of a slice.
 inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __global const Packed *weights,
                    const Tile tile, __local Four *memory, __global const LocalProduct *p, const Around *around) {
     __local Element *left = (__local Element *)memory, *right = left + BK * LEFT_STEP;
@@ -238,7 +237,7 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
 #endif
 }
 
-// Does something with every four sums of a work-item: row m, from column n on.
+// Runs code for every four sums of a work-item: row m, from column n on.
 #define FOR_SUMS(...)                                                                \
     UNROLL for (int i = 0; i < TM; ++i) {                                            \
         const int m = tile.m + PLACE(get_local_id(0) / ACROSS, BM / TM, i);          \
@@ -249,7 +248,8 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
         }                                                                            \
     }
 
-// Ends a kernel's group unless it is the last of those that share its tile's depth, which has the sums of all.
+// Returns from the kernel unless this group is the last of those that share its tile's depth, which gets the total
+// sums.
 #ifdef PARTS
 #define ADD_UP_TILE                                                                                               \
     const int item = get_local_id(0);                                                                             \

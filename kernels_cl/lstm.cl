@@ -1,51 +1,37 @@
-// A recurrent cell over all time steps. The input's part of the gates, and their biases, are computed beforehand for all
-// steps (a matrix product), so that a step consists of the recurrent product, the gates and the projection:
+// A recurrent cell over all time steps. The input's part of the gates, and their biases, are computed beforehand for
+// all steps (a matrix product), so that a step consists of the recurrent product, the gates and the projection:
 //   z = of_input[t] + recurrent h; c = sigmoid(z_f) c + sigmoid(z_i) act(z_c); h = sigmoid(z_o) act(c), projected
 // With CIFG the input gate is absent: sigmoid(z_i) is 1 - sigmoid(z_f).
-// Units are arranged in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][outputs][NV gates][VW],
-// peephole [3][blocks][VW], norm and norm_bias [NV gates][blocks][VW].
+// Units are arranged in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][outputs][NV
+// gates][VW], peephole [3][blocks][VW], norm and norm_bias [NV gates][blocks][VW].
 // projection is [outputs / VW][units][VW], projection_bias [outputs / VW][VW]; padding is zeros.
 // scratch is [batch][blocks][VW], the cells' output before the projection.
-// With RNN there is one gate only, whose activation is the output; NV counts the vectors of units of a block.
-// With HYBRID weights are signed bytes, or have WEIGHT_BITS (patches.h); the rows that they are multiplied by are quantized
-// at every step, and a stage has the sums and scales of weights (hybrid_conv_2d.cl). bytes and hidden_bytes are memory for
-// quantized rows: the output and what is projected.
+// With RNN there is one gate, whose activation is the output; NV counts the vectors of units of a block. With HYBRID
+// weights are signed bytes, or have WEIGHT_BITS (patches.h); the rows that they are multiplied by are quantized at
+// every step, and a stage has the sums and scales of weights (hybrid_conv_2d.cl). bytes and hidden_bytes are memory for
+// quantized rows: the output, and the values to project.
 // A work-group computes MR batch entries, and its work-items share the blocks: on a CPU one work-item does it all.
-// Macros: MR, NV (the number of gates), PANEL = NV * VW, WIDTH (tile.h), HALF_WEIGHTS (of recurrent); RNN, HYBRID, CIFG, PEEPHOLE,
-// PROJECTION, LAYER_NORM if there is one; ACTIVATION (common.h) of the cell gate and the cell state, whose arguments are
-// low and high.
+// Macros: MR, NV (the number of gates), PANEL = NV * VW, WIDTH (tile.h), HALF_WEIGHTS (of recurrent); RNN, HYBRID,
+// CIFG, PEEPHOLE, PROJECTION, LAYER_NORM if there is one; ACTIVATION (common.h) of the cell gate and the cell state,
+// whose arguments are low and high.
 #ifdef HYBRID
 #define T uchar
 #define PLAIN
 #include "patches.h"
 #include "quantize_steps.h"
-#include <HybridRow>
+#include <delegate.quantized.hybrid_product.HybridRow>
 #pragma OPENCL FP_CONTRACT ON
 #else
 #include "tile.h"
 #endif
-#include <Gate>
-#include <Peephole>
-#include <Recurrence>
-
-#ifdef LITECL_CPU
-#define ALL_ITEMS_DONE
-#else
-#define ALL_ITEMS_DONE barrier(CLK_GLOBAL_MEM_FENCE)
-#endif
+#include "lstm_gates.h"
+#include <delegate.recurrent.time_loop.Recurrence>
 
 #ifdef RNN
 #define BLOCK_UNITS PANEL
 #else
 #define BLOCK_UNITS VW
 #endif
-
-// The index of a gate among those that are present.
-#define PLACE_OF(gate) (gate - (GATES - NV))
-#define INPUT PLACE_OF(GATE_INPUT)
-#define FORGET PLACE_OF(GATE_FORGET)
-#define CELL PLACE_OF(GATE_CELL)
-#define OUTPUT PLACE_OF(GATE_OUTPUT)
 
 typedef struct {
     __global const Weight *recurrent;
@@ -115,7 +101,7 @@ OUT_OF_LINE WIDE void finish_block(const floatv sums[NV], __global const float *
 #endif
 
 #ifdef HYBRID
-// A row as bytes, of which a work-item writes its own; what they mean.
+// Quantizes a row to bytes, of which a work-item writes its own; returns their scale and zero point.
 INLINE Step quantize_row(__global const float *x, __global uchar *to, const int count, const int asymmetric,
                          const int first, const int step) {
     Range range = RANGE_OF_ZERO;
@@ -213,7 +199,7 @@ OUT_OF_LINE WIDE void normalize_outputs(__global const float *sums, __global con
 #endif
 
 #ifdef PROJECTION
-// Elements of one panel of what row r of MR puts out.
+// Projects one panel of the output of row r of MR.
 OUT_OF_LINE WIDE void project(__global const float *cells, __global float *out, const Cell *cell, const int panel,
                               const int r, __global const Recurrence *g) {
     floatv sum = LOAD(cell->projection_bias + panel * VW);

@@ -1,19 +1,19 @@
-// An LSTM over time steps on a GPU: weights stay in registers, the output of a step goes round by local memory.
+// An LSTM over time steps on a GPU: weights stay in registers, the output of a step is shared through local memory.
 //
-// A group owns UNITS units of one batch entry. ITEMS_PER_UNIT of its work-items share the depth of each, DEPTH outputs of
-// the step before for every work-item, and add up through local memory; the first UNITS work-items then do the gates and
-// keep the cell state. Where all units are one group's, that is all. With HANDED_ON several groups run at once and hand
-// their outputs on: as words of 64 bits, the number of the step above the value, in two sets that take turns. A word is
-// written and read at once, so nothing has to be in order but the word itself. Numbers go on from run to run: what an
-// earlier run has left is never taken for a word of this one. Otherwise there is a launch for every step.
-// of_input is [rows][units][NV gates], weights [groups][DEPTH][ITEMS][4 gates], padding is zeros.
-// handed is [batch][1 + 2 * units]: how far earlier runs have counted, then the words.
-// Macros: UNITS, ITEMS_PER_UNIT, DEPTH; NV (the number of gates), CIFG, PEEPHOLE, HALF_WEIGHTS; HANDED_ON; ACTIVATION
-// (common.h) of the cell gate and the cell state.
+// A group owns UNITS units of one batch entry. ITEMS_PER_UNIT of its work-items share the depth of each unit, DEPTH
+// outputs of the previous step for each work-item, and add up through local memory; the first UNITS work-items then
+// compute the gates and keep the cell state. If one group has all units, that is all. With HANDED_ON several groups run
+// at once and hand their outputs to each other as words of 64 bits, the step's number above the value, in two sets that
+// alternate. A word is read and written at once, so no other order of accesses matters. Step numbers continue from run
+// to run, so that words left by an earlier run are never mistaken for new ones. Otherwise there is a launch for every
+// step. of_input is [rows][units][NV gates], weights [groups][DEPTH][ITEMS][4 gates], padding is zeros. handed is
+// [batch][1 + 2 * units]: the number of steps that earlier runs have counted, then the words. Macros: UNITS,
+// ITEMS_PER_UNIT, DEPTH; NV (the number of gates), CIFG, PEEPHOLE, HALF_WEIGHTS; HANDED_ON; ACTIVATION (common.h) of
+// the cell gate and the cell state.
 #include "common.h"
-#include <Gate>
-#include <Peephole>
-#include <Recurrence>
+#include <delegate.recurrent.time_loop.Gate>
+#include <delegate.recurrent.time_loop.Peephole>
+#include <delegate.recurrent.time_loop.Recurrence>
 
 #define ITEMS (UNITS * ITEMS_PER_UNIT)
 #define OF(gate) (gate - (GATES - NV))
@@ -104,7 +104,7 @@ KERNEL void lstm_local(ITEM __global const float *restrict of_input, __global co
         h_out[at] = y;
     }
 #ifdef HANDED_ON
-    // All groups have handed on a step that this one has read, so all have read the count.
+    // All groups have handed on a step that this one has read, so all of them have read the count.
     if (get_group_id(0) == 0 && item == 0) handed[0] = counted + last;
 #endif
 }

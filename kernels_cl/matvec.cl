@@ -1,7 +1,7 @@
-// A few rows times a matrix: out = activation(x weights^T + bias + residual), for weights [columns, depth] as they come.
+// A few rows times a matrix: out = activation(x weights^T + bias + residual), for unpacked weights [columns, depth].
 //
-// A group computes COLUMNS columns of all ROWS rows: its work-items share the depth, 16 bytes at a time, and add up their
-// sums through local memory. depth is a multiple of 4.
+// A group computes COLUMNS columns of all ROWS rows: its work-items share the depth, 16 bytes at a time, and add up
+// their sums through local memory. depth is a multiple of 4.
 // Macros: ROWS, COLUMNS, ITEMS of a group, a power of two; HALF_WEIGHTS; ACTIVATION (common.h).
 #include "common.h"
 

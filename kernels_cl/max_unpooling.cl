@@ -1,16 +1,16 @@
 // MaxPoolingWithArgmax2D and MaxUnpooling2D of images [n, height, width, channels] (NHWC).
 //
-// max_pooling: the largest element of every window, a channel apart, and its place: the element of the image, or with
-// IN_WINDOW the tap of the window, and a tenth more. A window without a number above the lowest has that one, at place 0.
+// max_pooling: the largest element of every window, by channel, and its position: of the element in the image, or with
+// IN_WINDOW of the tap in the window, plus a tenth. A window without any number above the lowest gets that one, at 0.
 // A work-item takes per_item output pixels.
 //
-// unpool_windows: the inverse for windows side by side: the taps of each are zeros, but for the one at a place. A work-item
-// takes per_item of the input's pixels.
-// unpool: the inverse in any other case, where several values may have one place, of which the last one counts: a work-item
-// takes per_item images. What has no place in an image is left out.
+// unpool_windows: the inverse for adjacent windows: every tap of a window is zero, except the one at the position. A
+// work-item takes per_item of the input's pixels.
+// unpool: the inverse in all other cases, where several values may have one position and the last one counts: a
+// work-item takes per_item images. A position outside the image is left out.
 // Macros: IN_WINDOW; ACTIVATION (common.h).
 #include "common.h"
-#include <Geometry>
+#include <delegate.matmul.geometry.Geometry>
 
 #define LOWEST -3.402823466e38f
 
@@ -60,7 +60,7 @@ KERNEL void max_pooling(ITEM __global const float *x, __global float *y, __globa
 }
 
 #ifdef IN_WINDOW
-// out: an image of out_height x out_width pixels, the windows side by side.
+// out: an image of out_height x out_width pixels, made of adjacent windows.
 KERNEL void unpool_windows(ITEM __global const float *x, __global const float *places, __global float *out,
                            __global const Geometry *window, int n, int per_item) {
     const Geometry g = *window;
@@ -78,7 +78,7 @@ KERNEL void unpool_windows(ITEM __global const float *x, __global const float *p
                     const floatv place = load_part(places + from, channels - c, room - from, -1.0f);
                     const intv here = (tap == 0 ? place > first : place >= first) && place < next;
                     const floatv value = load_part(x + from, channels - c, room - from, 0.0f);
-                    // Pixels to the right of this one are written later, if they are this window's.
+                    // Pixels of this window to the right of this one are written later.
                     const int own = (g.kernel_width - j) * channels;
                     store_part(out + at + c, here ? value : (floatv)(0.0f), channels - c, own - c);
                 }

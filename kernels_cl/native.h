@@ -1,6 +1,6 @@
-// Kernels need this of OpenCL where a compiler for C has no library of it: types, and builtin functions written out. It
-// stands before every file that the back end for the processor itself compiles (delegate/native/compiler.py), which asks
-// nothing of a runtime. Functions of the system's mathematical library (sines, powers) are called.
+// What kernels need of OpenCL where a C compiler has no library for it: types, and builtin functions written out. It
+// precedes every file that the processor's own back end compiles (delegate/native/compiler.py), without any runtime.
+// Functions of the system's mathematical library (sines, powers) are called.
 #define LITECL_CPU 1
 #define LITECL_NATIVE 1
 #define HIDDEN __attribute__((visibility("hidden")))  // for the other files of a library
@@ -77,8 +77,8 @@ NATIVE_VECTORS(double)
 #define as_short8(x) __builtin_astype(x, short8)
 #define as_short16(x) __builtin_astype(x, short16)
 
-// Builtin functions. clang has those of floats that litecl's kernels use, for scalars and vectors alike, and reads no text
-// for them. Users' kernels (LITECL_USERS), which may give them a vector and a scalar, and an older clang get others.
+// Builtin functions. clang has those on floats that litecl's kernels use, for scalars and vectors alike, at no cost of
+// text. Users' kernels (LITECL_USERS), which may mix a vector and a scalar, and an older clang get others.
 #define NATIVE_OWN __attribute__((overloadable, always_inline)) static inline
 #if __has_builtin(__builtin_elementwise_atan2) && __has_builtin(__builtin_elementwise_fmod)
 #define NATIVE_ELEMENTWISE 1

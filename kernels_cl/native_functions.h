@@ -1,5 +1,5 @@
-// Builtin functions of OpenCL C as functions, whose operands C converts: for users' kernels, and all of them for a clang
-// that has none for vectors (native.h).
+// Builtin functions of OpenCL C as functions, whose operands C converts: for users' kernels, and for all kernels if
+// clang has none for vectors (native.h).
 #define NATIVE_LANES(type) _Pragma("unroll") for (int i = 0; i < (int)(sizeof(type) / sizeof(x[0])); ++i)
 #define NATIVE_WIDTHS(F, type, name) F(type##2, name) F(type##4, name) F(type##8, name) F(type##16, name)
 #define NATIVE_FLOATS(F, name) F(float, name) NATIVE_WIDTHS(F, float, name) NATIVE_DOUBLES(F, name)

@@ -1,7 +1,7 @@
-// NON_MAX_SUPPRESSION_V4 and _V5 of boxes [n, 4], opposite corners (y, x, y, x), and their scores: the numbers of at most
-// `most` of them, best first, none of which overlaps a better one by iou_threshold; zeros follow. A box comes back to the
-// queue after it was compared with those selected so far, also if it was selected then, as in TensorFlow Lite: if it has no
-// area, it does not even overlap itself.
+// NON_MAX_SUPPRESSION_V4 and _V5 of boxes [n, 4], opposite corners (y, x, y, x), and their scores: the numbers of at
+// most `most` boxes, best first, none of which overlaps a better one by iou_threshold; then zeros. A box returns to the
+// queue after it was compared with the boxes selected so far, even if it was selected itself, as in TensorFlow Lite: a
+// box without an area does not even overlap itself.
 // One work-item does it all. queue has n candidates, kept BOX_ROWS rows of `room` floats.
 // Macro: SOFT: an overlap lowers a score, by sigma, and selected gets the scores.
 #include "common.h"

@@ -1,6 +1,6 @@
-// Matrices packed in panels: out[i][p][k][c] = x[i * step + k * row_step + (p * panel + c) * column_step], and 0 where
-// p * panel + c >= columns. With one panel as wide as the matrix it is transposed or copied.
-// A work-item takes per_item of the n lines of `panel` elements; there are `lines` of them in an image i.
+// Packs matrices in panels: out[i][p][k][c] = x[i * step + k * row_step + (p * panel + c) * column_step], and 0 where
+// p * panel + c >= columns. One panel as wide as the matrix transposes or copies it.
+// A work-item takes per_item of the n lines of `panel` elements; an image i has `lines` of them.
 #include "common.h"
 
 KERNEL void pack(ITEM __global const float *restrict x, __global float *restrict out, const int n, const int per_item,

@@ -1,9 +1,9 @@
-// The second operand of a quantized BATCH_MATMUL packed as weights for quantized_conv_2d.cl, with a stage of its own.
+// Packs the second operand of a quantized BATCH_MATMUL as weights for quantized_conv_2d.cl, with their stage.
 //
-// y is [products, depth, columns], an element of it at row_step k + column_step c. packed is
-// [products][vectors / panel][row_bytes / 4][panel][VW][4], stage [products][vectors][4][VW]; columns and depth are
-// padded with zeros. The bias compensates for first operands that are x_zero too large: added - x_zero times the sum of
-// a column. A work-item takes per_item of the n vectors of columns.
+// y is [products, depth, columns]; an element of it is at row_step k + column_step c. packed is [products][vectors /
+// panel][row_bytes / 4][panel][VW][4], stage [products][vectors][4][VW]; columns and depth are padded with zeros. The
+// bias corrects first operands that are x_zero too large: added - x_zero times the sum of a column. A work-item takes
+// per_item of the n vectors of columns.
 // Macros: T (quantized.h).
 #include "quantized.h"
 

@@ -1,7 +1,7 @@
-// Sums whose depth groups share out: all but the last group to arrive leave their parts, and the last adds them up in
-// order, whichever it is. For kernels with float4 sums[rows][columns] of ITEMS work-items, of which this one is `item`;
-// parts holds what groups leave, arrived a count for each tile, which the last group leaves at 0, memory an int.
-// Macro: PART, the type of four sums, if it is not float4.
+// Sums whose depth is shared by groups: every group but the last to arrive leaves its parts, and the last one adds them
+// up in order. For kernels with float4 sums[rows][columns] in each of ITEMS work-items, of which this one is `item`;
+// parts holds the groups' parts, arrived a count for each tile, which the last group resets to 0, memory an int. Macro:
+// PART, the type of four sums, if it is not float4.
 #ifndef PART
 #define PART float4
 #endif

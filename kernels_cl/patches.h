@@ -1,17 +1,17 @@
 // Products of patches, rows of bytes that a work-item has gathered (gather_patches.h), with weights.
 //
-// weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], or [2] words, zeros past the last column and the depth
-// of a patch.
-// Weights of WEIGHT_BITS, 4 or 2, are PACKED to a byte: each byte has the integers of its position in PACKED consecutive
-// fours of the row, the first of them in its lowest bits, and every run is padded to whole fours of such bytes. They are
-// multiplied in the upper bits of a byte, so that sums are 2^(8 - WEIGHT_BITS) times too large (`narrowed`).
-// ACROSS, for one row and few columns: lanes are elements of the row. weights are then [columns][row_bytes], rows padded
-// with zeros to whole vectors.
-// PLAIN, for rows, or the one of a convolution, that are multiplied where they are: their bits are flipped then, not when
-// they are gathered.
+// weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], or [2] words, zeros past the last column and past the
+// depth of a patch.
+// Weights of WEIGHT_BITS, 4 or 2, are PACKED to a byte: each byte has the integers at its position in PACKED
+// consecutive fours of the row, the first in its lowest bits, and every run is padded to whole fours of such bytes.
+// They are multiplied in the upper bits of a byte, so that sums are 2^(8 - WEIGHT_BITS) times too large (`narrowed`).
+// ACROSS, for one row and few columns: lanes are elements of the row. weights are then [columns][row_bytes], rows
+// padded with zeros to whole vectors.
+// PLAIN, for rows that are multiplied where they are (or the single row of a convolution): their bits are flipped then,
+// not when they are gathered.
 // Macros: MR, NV, PANEL; ACROSS; WEIGHT_BITS; PLAIN; T and WORDS (quantized.h).
 #include "quantized.h"
-#include <Gather>
+#include <delegate.matmul.patches.Gather>
 
 #ifndef WEIGHT_BITS
 #define WEIGHT_BITS 8
@@ -64,7 +64,7 @@ INLINE Share share_of(__global const Gather *p, const int row_item, const int co
     return s;
 }
 
-// MR pixels from m0 on, counted like line_pixels: the first of them in the output, and their number.
+// MR pixels from m0 on, counted like line_pixels: the first one's position in the output, and how many exist.
 typedef struct {
     int first, count;
 } Pixels;
@@ -94,7 +94,7 @@ INLINE __global const char *weights_at(__global const char *weights, const int b
     return weights + (size_t)(n0 / PANEL) * PANEL * bytes + n0 % PANEL * 4;
 }
 
-// The bits to flip in bytes that are gathered: rows are unsigned bytes, or signed ones where those are multiplied.
+// The bits to flip in gathered bytes: rows are unsigned bytes, or signed ones if those are multiplied.
 #if defined(PART4) && !defined(WORDS)
 #define PART PART4
 #define REST REST4
@@ -104,7 +104,7 @@ INLINE __global const char *weights_at(__global const char *weights, const int b
 #define REST(rest, w) (rest)
 #define GATHER_FLIP FLIP
 #endif
-// The bits to flip in rows that are multiplied, in four bytes; and in rows whose unsigned bytes are added up.
+// The bits to flip in rows when they are multiplied, in four bytes; and in rows whose unsigned bytes are added up.
 #ifdef PLAIN
 #define ROW_FLIP ((int)(GATHER_FLIP * 0x01010101u))
 #define SUM_FLIP FLIP
@@ -113,8 +113,8 @@ INLINE __global const char *weights_at(__global const char *weights, const int b
 #define SUM_FLIP (FLIP ^ GATHER_FLIP)
 #endif
 
-// tile[r][j] += four elements of row r times the i-th of the packed weights w, less what rest[j] gets, the same for all
-// rows.
+// tile[r][j] += four elements of row r times the i-th of the packed weights w, without the term of rest[j], which is
+// the same for all rows.
 INLINE void multiply_fours(intv tile[MR][NV], intv rest[NV], __global const uchar *restrict rows, const intv w[NV],
                            const int row_step, const int i) {
     UNROLL for (int j = 0; j < NV; ++j) rest[j] = REST(rest[j], UPPER(w[j], i));
@@ -126,7 +126,8 @@ INLINE void multiply_fours(intv tile[MR][NV], intv rest[NV], __global const ucha
 
 #if defined(DOTS_BY_LANE) && WEIGHT_BITS == 8 && !defined(WORDS)
 #define BY_LANE 1
-// The first run_bytes / 16 * 16 bytes of a run, VW fours of each row at a time; returns the weights behind theirs.
+// Multiplies the first run_bytes / 16 * 16 bytes of a run, VW fours of each row at a time; returns the end of the
+// weights.
 INLINE __global const char *multiply_lanes(intv tile[MR][NV], intv rest[NV], __global const uchar *restrict rows,
                                            __global const char *restrict weights, const int row_step,
                                            const int run_bytes) {
@@ -144,13 +145,13 @@ INLINE __global const char *multiply_lanes(intv tile[MR][NV], intv rest[NV], __g
 }
 #endif
 
-// Sums of fours whose halves lie in two adjacent lanes of pairs.
+// Sums of fours; the two halves of each are in adjacent lanes of pairs.
 #define SUM_PAIRS(pairs) ((intv)((pairs)[0].even, (pairs)[1].even) + (intv)((pairs)[0].odd, (pairs)[1].odd))
 
 #if MR == 1 && VW == 8 && defined(MULTIPLY_PAIRS) && WEIGHT_BITS == 8 && !defined(WORDS)
 #define WIDENED_ROW 1
-// tile[0][j] += the row times weights, which are widened to words in one instruction, as no other row shares them: a
-// column's four in two adjacent lanes of pairs.
+// tile[0][j] += the row times weights, which one instruction widens to words, as no other row shares them: the four of
+// a column are in two adjacent lanes of pairs.
 INLINE void multiply_widened(intv tile[MR][NV], __global const uchar *restrict row,
                              __global const char *restrict weights, const int runs, const int run_bytes,
                              const int run_step) {
@@ -213,8 +214,8 @@ INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict r
 #define WIDENED_ROWS (MR % 6 == 0 ? 6 : MR)  // whose sums fit in registers
 typedef ushort Gathered;
 
-// tile[r][j] += `runs` runs of run_bytes words of row r times weights, which are widened when they are loaded: a column's
-// four in two adjacent lanes of pairs.
+// tile[r][j] += `runs` runs of run_bytes words of row r times weights, which are widened when they are loaded: the four
+// of a column are in two adjacent lanes of pairs.
 INLINE void multiply_gathered(intv tile[MR][NV], __global const Gathered *restrict rows,
                               __global const char *restrict weights, const int row_step, const int runs,
                               const int run_bytes, const int run_step) {
@@ -246,7 +247,7 @@ typedef uchar Gathered;
 #endif
 
 #ifdef ACROSS
-// In each of the first `columns` lanes, one row of row_bytes, whole ints, times a column's weights.
+// Each of the first `columns` lanes gets one row of row_bytes, whole ints, times a column's weights.
 INLINE intv multiply_across(__global const uchar *restrict row, __global const char *restrict weights,
                             const int row_bytes, const int columns) {
     const int whole = row_bytes / (4 * VW) * (4 * VW);

@@ -1,7 +1,7 @@
-// As many fused multiply-adds as the device can do: every accumulator is multiplied and added to `steps` times.
-// A work-item writes one number, so that nothing is optimized away.
+// Measures fused multiply-adds: every accumulator is multiplied and added to `steps` times. A work-item writes one
+// number, so that nothing is optimized away.
 #include "common.h"
-#include <Peak>
+#include <perf.peak.Peak>
 
 #define CHAINS PEAK_CHAINS
 
@@ -15,7 +15,7 @@ KERNEL void peak(ITEM __global float *out, const int steps, const float factor, 
     out[ITEM_INDEX(0)] = sum_lanes(total);
 }
 
-// As many bytes as the device can read: every item adds up its own vectors, steps of them, next apart, times over.
+// Measures reads: every item adds up its own vectors, `steps` of them, `next` apart, `times` over.
 KERNEL void read_all(ITEM __global const float *x, __global float *out, const int steps, const int own, const int next,
                      const int times) {
     const int first = ITEM_INDEX(0) * own;

@@ -1,6 +1,6 @@
-// As many products of integers, added up, as the device can do in the way of quantized.h: of bytes, or with WORDS of
-// words. Every accumulator is its own factor, so that no product is computed once for several.
-#include <Peak>
+// Measures products of integers as quantized.h computes them: of bytes, or with WORDS of words. Every accumulator is
+// its own factor, so that no product is shared.
+#include <perf.peak.Peak>
 #ifdef WORDS
 #define T short
 #define MULTIPLY_ADD(sum, x, w) DOT2(sum, x, w)

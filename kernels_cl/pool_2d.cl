@@ -1,11 +1,11 @@
-// AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D of x [n, height, width, channels] (NHWC): every window reduced to one
-// element a channel, over the elements that are not padding; with `padded`, zeros around the image count like any other
-// element. x_step, y_step: elements from pixel to pixel of x and y.
-// A work-item takes per_item output pixels: on a CPU with all their channels, on a GPU with a vector of them.
-// Macros: OP: AVERAGE, MAXIMUM or L2; ALIGNED (common.h), where pixels are whole vectors; ACTIVATION, with its arguments
-// low and high.
+// AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D of x [n, height, width, channels] (NHWC): reduces every window to one
+// element a channel. Padding is left out; with `padded`, zeros around the image count like other elements. x_step,
+// y_step: elements from pixel to pixel of x and y.
+// A work-item takes per_item output pixels: on a CPU with all their channels, on a GPU with a vector of them. Macros:
+// OP: AVERAGE, MAXIMUM or L2; ALIGNED (common.h), where pixels are whole vectors; ACTIVATION, with its arguments low
+// and high.
 #include "common.h"
-#include <Geometry>
+#include <delegate.matmul.geometry.Geometry>
 
 #define START_AVERAGE 0.0f
 #define START_L2 0.0f

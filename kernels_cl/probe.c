@@ -1,5 +1,5 @@
-// A program that runs one instruction of each set that a compiler may use for its target, and exits with 0. A processor,
-// or an emulator of one, that promises more than it has kills it (delegate/native/probe.py). For Linux.
+// A program that runs one instruction of each set that a compiler may use for its target, and exits with 0. It is
+// killed on a processor, or emulator, that claims instructions it lacks (delegate/native/probe.py). For Linux.
 #define RUN(instruction) __asm__ volatile(instruction);
 #if defined(__x86_64__)
 #define EXIT __asm__ volatile("syscall" : : "a"(60), "D"(0));

@@ -1,10 +1,10 @@
-// Matrix products and convolutions of GPUs: out[s] = activation(x[s] weights[s] + bias[s] + residual[s]), for slices s.
+// Matrix products and convolutions on GPUs: out[s] = activation(x[s] weights[s] + bias[s] + residual[s]), for slices s.
 //
-// A group computes a tile (local_tile.h). With PARTS the depth is shared out among groups too: each leaves its sums in
-// parts[part][tile][TM * TN / 4][work-item] and counts itself in arrived[tile], and the last one to arrive adds them up in
-// order, and leaves the count at 0 for the next run. The bias is padded to whole tiles.
-// Macros: those of local_tile.h; HALF_WEIGHTS: packed weights are halves; ACTIVATION (common.h), whose arguments are low
-// and high.
+// A group computes a tile (local_tile.h). With PARTS groups share the depth too: each leaves its sums in
+// parts[part][tile][TM * TN / 4][work-item] and counts itself in arrived[tile]; the last one to arrive adds them up in
+// order, and resets the count to 0 for the next run. The bias is padded to whole tiles.
+// Macros: those of local_tile.h; HALF_WEIGHTS: packed weights are halves; ACTIVATION (common.h), whose arguments are
+// low and high.
 #include "common.h"
 #include "columns.h"
 #include "parts.h"

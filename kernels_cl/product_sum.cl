@@ -1,10 +1,10 @@
-// The sum of products along the middle dimension: y[o, i] = sum over k of a[o, k, i] * b[o, k, i], divided by divisor. Of
-// each factor ProductSum has the steps from element to element of a dimension, 0 where it is the same all along. Every
-// product is rounded, and added where reduce.cl adds it.
+// The sum of products along the middle dimension: y[o, i] = sum over k of a[o, k, i] * b[o, k, i], divided by divisor.
+// ProductSum has each factor's steps from element to element by dimension, 0 where the factor repeats. Every product is
+// rounded, and added where reduce.cl adds it.
 // A work-item takes per_item elements of y: product_rows is for inner = 1, product_columns for the others.
 // Macros: A_STEP, B_STEP: steps along the innermost dimension that is not 1, 0 or 1; SQUARES: a is b, and read once.
 #include "common.h"
-#include <ProductSum>
+#include <delegate.ops.product_sum.ProductSum>
 
 #define READ(factor, step, i) ((step) ? LOAD((factor) + (i)) : (floatv)(*(factor)))
 #define READ_ONE(factor, step, i) (factor)[(step) ? (i) : 0]

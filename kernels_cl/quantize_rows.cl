@@ -1,9 +1,9 @@
-// Rows of floats quantized to bytes at run time (quantize_steps.h).
+// Quantizes rows of floats to bytes at run time (quantize_steps.h).
 //
 // x is [n / parts rows, length]; a row is split into `parts` of part_length elements, the last of which may be shorter.
-// First the range of every part is found, then each is quantized by the range of its whole row. A work-item takes
+// The range of every part is found first; then each part is quantized by the range of its whole row. A work-item takes
 // per_item of the n parts.
-// NEAREST: rows are quantized as by XNNPACK, asymmetric or not.
+// NEAREST: rows are quantized as in XNNPACK, asymmetric or not.
 #define T uchar
 #include "quantized.h"
 #include "quantize_steps.h"
@@ -38,7 +38,7 @@ inline Part part_at(int i, int n, int length, int parts, int part_length) {
 
 #define CHAINS 4  // minima and maxima at once, so that none waits for the one before
 
-// The range of count elements at p, of which `room` may be read.
+// The range of count elements at p. room: elements that may be read.
 INLINE Range range_of(__global const float *p, int count, int room) {
     Range ranges[CHAINS];
     UNROLL for (int c = 0; c < CHAINS; ++c) ranges[c] = (Range)RANGE_OF_ZERO;
@@ -66,7 +66,7 @@ KERNEL void find_ranges(ITEM __global const float *x, __global float *ranges, in
     }
 }
 
-// count elements at p as unsigned bytes.
+// Writes count elements at p as unsigned bytes.
 INLINE void to_bytes(__global const float *p, __global uchar *q, int count, int room, Step by) {
     int i = 0;
     for (; i + VW <= count; i += VW) *(__global Tv_g *)(q + i) = CONVERT(QUANTIZED(LOAD(p + i), by) + 128, uchar);
@@ -76,7 +76,7 @@ INLINE void to_bytes(__global const float *p, __global uchar *q, int count, int 
     }
 }
 
-// The bytes of each part, made unsigned, and the zero point and scale of each row.
+// Quantizes each part to unsigned bytes, and writes the zero point and scale of each row.
 KERNEL void quantize_rows(ITEM __global const float *x, __global const float *ranges, __global uchar *y,
                           __global int *zeros, __global float *scales, int n, int per_item, int length, int parts,
                           int part_length, int asymmetric) {
@@ -92,7 +92,7 @@ KERNEL void quantize_rows(ITEM __global const float *x, __global const float *ra
 }
 
 #ifdef NEAREST
-// Short rows, one part each, VW at a time, so that their steps are computed at once.
+// Quantizes short rows, one part each, VW at a time, so that their steps are computed together.
 KERNEL void quantize_short_rows(ITEM __global const float *x, __global uchar *y, __global int *zeros,
                                 __global float *scales, int n, int per_item, int length) {
     SHARE(n, per_item);
@@ -117,7 +117,7 @@ KERNEL void quantize_short_rows(ITEM __global const float *x, __global uchar *y,
 }
 #endif
 
-// The floats that the bytes of each part represent.
+// The floats that each part's bytes represent.
 KERNEL void round_rows(ITEM __global const float *x, __global const float *ranges, __global float *y, int n,
                        int per_item, int length, int parts, int part_length, int asymmetric) {
     SHARE(n, per_item);

@@ -18,13 +18,13 @@ inline Real magnitude(Real x) { return LESS(x, REAL(0.0f)) ? MINUS(REAL(0.0f), x
 
 inline float nearest(float x) { return (x + TO_WHOLE) - TO_WHOLE; }
 
-// low, high: the range of a row; of what is infinite the scale is no number, and so is all that the row is a part of.
+// low, high: the range of a row. With an infinite value the scale, and every result of the row, is NaN.
 inline Step symmetric_step(float low, float high) {
     const float largest = MAX(-low, high), length = MAX(largest, SHORTEST), unknown = largest - largest;
     return largest == 0 ? (Step){1, 0, 0, -127} : (Step){length / 127 + unknown, 127 / length, 0, -127};
 }
 
-// Of the two zero points that the ends of the range give, the one with the smaller rounding error.
+// Of the zero points at both ends of the range, the one with the smaller rounding error.
 inline Step asymmetric_step(float low, float high) {
     if (high - low < SHORTEST) return (Step){1, 1, -128, -128};  // zeros: with bytes of 0, no sum has anything to cancel
     if (low == -INFINITY || high == INFINITY) return (Step){NAN, 0, -128, -128};
@@ -36,7 +36,7 @@ inline Step asymmetric_step(float low, float high) {
     return (Step){AS_FLOAT(scale), 1 / AS_FLOAT(scale), MIN(MAX(whole, -128), 127), -128};
 }
 
-// XNNPACK's (xnn_f32_qd8_asymmetric_quantization_params), in floats, halves to even; LiteRT's where these overflow.
+// As XNNPACK (xnn_f32_qd8_asymmetric_quantization_params): in floats, halves to even; as LiteRT where these overflow.
 inline Step nearest_step(float low, float high) {
     const float length = high - low;
     if (!(length >= SHORTEST && length < INFINITY)) return asymmetric_step(low, high);
@@ -71,8 +71,8 @@ inline Step step_between(const float low, const float high, const int asymmetric
     return asymmetric ? asymmetric_step(low, high) : symmetric_step(low, high);
 }
 
-// The smallest and the largest number of a row, and 0, by their bits, which have the order of numbers, of negative ones
-// that of magnitudes. What is no number comes behind what is infinite, and counts as such.
+// The smallest and the largest number of a row, and 0, by their bits, which sort like numbers (negative ones by
+// magnitude). NaN sorts after infinity, and counts as such.
 typedef struct {
     uintv low;
     intv high;
@@ -108,8 +108,8 @@ inline intv quantized(floatv x, Step by) {
     return limited(CONVERT(z < -most ? -most : (z > most ? most : z), int) + (int)by.zero, by);
 }
 
-// x as a byte, halves rounded to even: what lies between two whole numbers is rounded to one of them, so the limits may
-// come first. The last bits of a float of this size are those of the whole number.
+// x as a byte, halves rounded to even. Clamping may come first, since values between two whole numbers round to one of
+// them. The last bits of a float of this size are those of the whole number.
 inline intv nearest_quantized(floatv x, Step by) {
     const floatv y = x * by.inverse, low = by.low - by.zero, high = 127.0f - by.zero;
     const floatv z = MIN(MAX(y, low), high) + TO_WHOLE;

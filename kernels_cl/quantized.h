@@ -1,13 +1,13 @@
 // The integer arithmetic of quantized operators: dot products of bytes and words, and TFLite's requantization.
 //
-// Bytes are multiplied as unsigned activations by signed weights, which is what x86's VNNI does four at a time. Signed
-// activations are made unsigned by flipping their highest bit, that is by adding 128; biases compensate for that.
+// Bytes are multiplied as unsigned activations by signed weights, four at a time with x86's VNNI. Signed activations
+// become unsigned by flipping their highest bit, which adds 128; biases compensate for that.
 //
-// Macros: T, the type of the activations: char, uchar or, with WORDS, short; OUT, that of results where it is another.
+// Macros: T, the type of the activations: char, uchar or, with WORDS, short; OUT, the type of results, if another.
 #include "tile.h"
-#include <Scale>
-#include <StageRow>
-#include <WideRow>
+#include <delegate.quantized.integers.Scale>
+#include <delegate.quantized.integers.StageRow>
+#include <delegate.quantized.integers.WideRow>
 
 typedef VECTOR(T) Tv;
 typedef Tv Tv_g AT_ANY(1);
@@ -19,12 +19,10 @@ typedef uchar16 uchar16_u __attribute__((aligned(1)));
 typedef VECTOR(OUT) Outv;
 typedef Outv Outv_u __attribute__((aligned(1)));
 typedef Outv Outv_g AT_ANY(1);
-typedef JOIN(OUT, 8) Out8_u __attribute__((aligned(1)));
-typedef JOIN(OUT, 4) Out4_u __attribute__((aligned(1)));
 
 typedef intv intv_b __attribute__((aligned(1)));
 
-// A vector of packed weights, or of a stage: aligned, which the compiler of a GPU must know to load it at once.
+// Loads a vector of packed weights, or of a stage. It is aligned, which a GPU's compiler must know to load it at once.
 #ifdef LITECL_GPU
 #define LOADI(p) (*(__global const intv *)(p))
 #else
@@ -84,8 +82,8 @@ inline intv multiply_high(intv x, intv m) { return (int)(((long)x * m + (1L << 3
 typedef JOIN(long, HALF_VW) longh;
 #define AS_LONGH(x) JOIN(as_long, HALF_VW)(x)
 
-// Products of 32-bit integers with 64 bits, those of even lanes and of odd ones. AVX2 multiplies even lanes: odd ones are
-// copied there, as a compiler that has shifted them no longer knows how small they are.
+// Products of 32-bit integers as 64 bits, of even lanes and of odd ones. AVX2 multiplies even lanes, so odd ones are
+// copied there: a compiler that has shifted them no longer knows how small they are.
 inline longh multiply_even(intv x, intv y) { return (AS_LONGH(x) << 32 >> 32) * (AS_LONGH(y) << 32 >> 32); }
 #if VW == 8 && defined(__AVX2__)
 #define ODD_LANES(x) __builtin_shufflevector(x, x, 1, 1, 3, 3, 5, 5, 7, 7)
@@ -114,9 +112,9 @@ inline intv requantize(intv x, intv m, intv left, intv right) {
 
 inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
 
-// Sums times factors in float64, rounded once: halves away from zero with REAL_FACTORS, halves up with FLOORED, where
-// the product is exact. For results that are clamped to 16 bits or less anyway. Wide sums are whole numbers in float64,
-// or 64-bit integers on a device without it.
+// Multiplies sums by factors in float64 and rounds once: halves away from zero with REAL_FACTORS, halves up with
+// FLOORED, where the product is exact. For results that are clamped to 16 bits or less. Wide sums are whole numbers in
+// float64, or 64-bit integers on a device without it.
 #if defined(REAL_FACTORS) || defined(FLOORED)
 #include "float64.h"
 #if VW == 1
@@ -212,7 +210,7 @@ inline intv clamp_int(intv x, int low, int high) {
     return y > high ? (intv)high : y;
 }
 
-// To the bounds of a result. With SATURATED these are the bounds of its type, which instructions that narrow know.
+// Clamps to the bounds of a result. With SATURATED these are its type's, which narrowing instructions apply.
 #ifdef SATURATED
 #define LEAST_OUT ((OUT)-1 < (OUT)0 ? -(1 << (8 * sizeof(OUT) - 1)) : 0)
 #define BOUNDED(x, low, high) clamp_int(x, LEAST_OUT, LEAST_OUT + (1 << 8 * sizeof(OUT)) - 1)
@@ -220,11 +218,11 @@ inline intv clamp_int(intv x, int low, int high) {
 #define BOUNDED(x, low, high) clamp_int(x, low, high)
 #endif
 
-// The last step of a sum of products: requantized, the zero point of the output added, and clamped. stage is at bias,
-// multiplier, left and right shift of VW columns, `step` ints from one to the next. With FOLDED no column has a left
-// shift; its slot holds the term that rounds the right shift and adds the zero point. With RECTIFIED, in addition,
-// results of negative sums are clamped away and all columns have a right shift: then rounding twice equals rounding
-// down once, applied to the 64-bit product plus all terms. With REAL_FACTORS a float64 takes the slots of the shifts.
+// The last step of a sum of products: requantizes it, adds the zero point of the output, and clamps. stage points at
+// bias, multiplier, left and right shift of VW columns, `step` ints apart. With FOLDED no column has a left shift; its
+// slot holds the term that rounds the right shift and adds the zero point. With RECTIFIED, in addition, results of
+// negative sums are clamped away and all columns have a right shift: rounding twice then equals rounding down once,
+// applied to the 64-bit product plus all terms. With REAL_FACTORS a float64 takes the slots of the shifts.
 #ifdef RECTIFIED
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
 #if VW == 1
@@ -256,8 +254,8 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
 }
 #endif
 
-// The last step of 64-bit sums: the product with a factor, and the clamp. stage is at the bias and
-// the factor of VW columns, float64 all.
+// The last step of 64-bit sums: multiplies by a factor and clamps. stage points at the bias and the factor of VW
+// columns, all in float64.
 #ifdef WIDE_SUMS
 inline intv finish_wide(const wideh sums[2], __global const int *stage, int low, int high) {
     __global const Factor *biases = (__global const Factor *)stage + WIDE_ROW_BIAS * VW;
@@ -277,31 +275,12 @@ inline intv finish_wide(const wideh sums[2], __global const int *stage, int low,
 }
 #endif
 
-// Writes the first `columns` lanes of y in as few stores as possible.
+// Writes the first `columns` lanes of y, if any.
 inline void store_lanes(__global OUT *p, const Outv y, const int columns) {
     if (columns >= VW) {
         *(__global Outv_g *)p = y;
         return;
     }
     if (columns <= 0) return;
-    OUT lanes[VW];
-    *(__private Outv_u *)lanes = y;
-#ifdef LITECL_GPU
-    FIRST(i, columns, VW) p[i] = lanes[i];
-#else
-    int i = 0;
-#if VW > 8
-    if (columns & 8) {
-        *(__global Out8_u *)p = *(__private const Out8_u *)lanes;
-        i = 8;
-    }
-#endif
-#if VW > 4
-    if (columns & 4) {
-        *(__global Out4_u *)(p + i) = *(__private const Out4_u *)(lanes + i);
-        i += 4;
-    }
-#endif
-    for (; i < columns; ++i) p[i] = lanes[i];
-#endif
+    STORE_PART(OUT, p, y, columns)
 }

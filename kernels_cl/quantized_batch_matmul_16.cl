@@ -5,7 +5,7 @@
 // A work-item takes per_item rows of the outputs.
 // Macros: T and WORDS, WIDE_SUMS, FLOORED (quantized.h).
 #include "quantized.h"
-#include <WordProducts>
+#include <delegate.ops.quantized.batch_matmul_16.WordProducts>
 
 KERNEL void quantized_batch_matmul_16(ITEM __global const T *restrict x, __global const T *restrict y,
                                       __global const int *restrict stage, __global T *restrict out,

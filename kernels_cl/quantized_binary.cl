@@ -1,8 +1,9 @@
-// ADD, SUB, MUL, DIV and comparisons of quantized arrays that broadcast against each other (see binary.cl for the loops and
-// the shares).
-// Sums: both operands, less their zero points and shifted left, are scaled to a common step, and the sum to c's. What is
-// compared is scaled likewise. Quotients of words are products with reciprocals of divisors' magnitudes, from a table. A division by
-// 0, which a kernel cannot report, gives the end of the range on the dividend's side, and 0 of 0.
+// ADD, SUB, MUL, DIV and comparisons of quantized arrays that broadcast against each other (see binary.cl for the loops
+// and the shares).
+// Sums: both operands, less their zero points and shifted left, are scaled to a common step, and the sum is scaled to
+// c's. Operands of comparisons are scaled likewise. Quotients of words are products with the reciprocals of divisors'
+// magnitudes, from a table. A division by 0, which a kernel cannot report, gives the end of the range on the dividend's
+// side, and 0 for 0 / 0.
 // LINEAR: the host has checked that for all pairs of bytes the result is floor((x a + y b + c) / 2^(14 + shift)). The
 // factors have 28 bits, in two words each, and c is base 2^14 + rest.
 // Macros: OP: ADDED, SUBTRACTED, MULTIPLIED or, with COMPARES, EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER or
@@ -10,7 +11,7 @@
 #include "quantized.h"
 
 #ifdef LINEAR
-#include <LinearSum>
+#include <delegate.ops.quantized.binary.LinearSum>
 typedef LinearSum Scales;
 
 inline intv combine(intv x, intv y, const Scales s) {
@@ -19,7 +20,7 @@ inline intv combine(intv x, intv y, const Scales s) {
     return clamp_int(DOT2(low + s.base, pairs, (intv)s.high) >> s.shift, s.least, s.most);
 }
 #else
-#include <ScaledPair>
+#include <delegate.ops.quantized.binary.ScaledPair>
 typedef ScaledPair Scales;
 
 #define SCALED_A(x) rescale(((x) - s.a_zero) << s.left_shift, s.a)
@@ -37,7 +38,7 @@ typedef ScaledPair Scales;
 #if defined(COMPARES)
 inline intv combine(intv x, intv y, const Scales s) { return OP(x, y) & 1; }
 #elif defined(DIVIDES)
-// The place of the highest bit that is set, of x from 1 to 2^24 - 1.
+// The position of the highest set bit of x, from 1 to 2^24 - 1.
 inline intv highest_bit(intv x) { return (AS_INTV(CONVERT(x, float)) >> 23) - 127; }
 
 inline intv combine(intv x, intv y, const Scales s, __global const int *reciprocals) {
@@ -49,7 +50,7 @@ inline intv combine(intv x, intv y, const Scales s, __global const int *reciproc
     const intv headroom = bits > 0 ? 30 - highest_bit(bits) : (intv)31;
     const intv scaled = multiply_high(multiply_high(signed_x << headroom, inverse), (intv)s.c.multiplier);
     const intv places = highest_bit(size) + headroom + (s.c.right - s.c.left);
-    // Beyond 31 TFLite's builds shift by the places modulo 32.
+    // Beyond 31 places TFLite's builds shift modulo 32.
     const intv within = divide_by_power_v(scaled, places < 0 ? (intv)0 : (places > 31 ? (intv)31 : places));
     const intv beyond = (scaled >> (places & 31)) + (scaled >= 0 ? (intv)1 : (intv)0);
     const intv endless = dividend > 0 ? (intv)(1 << 24) : (dividend < 0 ? (intv)-(1 << 24) : (intv)0);

@@ -2,15 +2,15 @@
 //
 // A work-item takes item_rows pixels x item_columns columns of one group, whose patches it gathers (gather_patches.h).
 // stage is [groups][columns / VW][4][VW]: bias, multiplier and shifts of every column (finish_sum in quantized.h).
-// Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
-// Sums of words may overflow 32 bits: those of BLOCK_BYTES of a row do not, and are added up as wide sums.
+// Weights with a zero point of their own (uint8) also need the sum of each patch, times row_factor.
+// Sums of words may overflow 32 bits. Those of BLOCK_BYTES of a row do not, and are added up as wide sums.
 // Macros: MR, NV, PANEL; ACROSS, WEIGHT_BITS (patches.h); T, OUT, WORDS, FOLDED, RECTIFIED, SATURATED, REAL_FACTORS,
 // FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where row_factor is not 0.
 #include "gather_patches.h"
-#include <QuantizedConvolution>
+#include <delegate.quantized.integer_product.QuantizedConvolution>
 
 #ifdef ROW_SUMS
-// The sums of the bytes of `count` patches, with these bits flipped.
+// The sums of the bytes of `count` patches, with the bits in `flip` flipped.
 SHARED void sum_patches(int *restrict sums, __global const uchar *restrict patches, __global const Gather *restrict p,
                         const int count, const uchar flip) {
     __global const Geometry *g = &p->window;
@@ -37,7 +37,7 @@ typedef intv Sums;
 #endif
 #define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_ROWS * VW), OUT)
 
-// A row's few sums leave registers for the rest of the kernel.
+// One row has few sums, which leaves registers for the rest of the kernel.
 #if MR == 1
 #define TILE_FUNCTION INLINE
 #else

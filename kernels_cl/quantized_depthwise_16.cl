@@ -6,7 +6,7 @@
 // A work-item takes per_item pixels of the output, with all their channels.
 // Macros: T and WORDS, REAL_FACTORS, FLOORED, WIDE_SUMS (quantized.h).
 #include "quantized.h"
-#include <WordDepthwise>
+#include <delegate.ops.quantized.depthwise_16.WordDepthwise>
 
 typedef VECTOR(short) shortv;
 typedef shortv shortv_u __attribute__((aligned(2)));
@@ -20,7 +20,7 @@ inline intv finish(intv sum, __global const int *stage, int low, int high) {
 #endif
 }
 
-// Vector c of the channels of one pixel, whose window begins at (top, left) of the image.
+// Vector c of the channels of one pixel, whose window begins at (top, left) in the image.
 inline intv sum_window(__global const T *restrict image, __global const short *restrict weights,
                        __global const WordDepthwise *restrict d, int top, int left, int c) {
     __global const Geometry *restrict g = &d->window;

@@ -1,31 +1,30 @@
 // Depthwise 2-D convolutions of quantized activations and weights: out = requantize(conv(x) + bias).
 //
-// x is [images, height, width, channels]. Four bytes at a time are multiplied: up to four rows of the kernel, ROWS, at
+// x is [images, height, width, channels]. Four bytes are multiplied at a time: up to four rows of the kernel, ROWS, at
 // one of its columns. Channel 4 j + q is in lane j of vector q, so that four vectors hold 4 VW adjacent channels.
-// weights are [parts][row groups][kernel_width][4 q][lanes][4 rows], zeros past the last channel and row; there are up to three
-// parts, to be added, where weights have a zero point of their own (uint8).
+// weights are [parts][row groups][kernel_width][4 q][lanes][4 rows], zeros past the last channel and row; weights with
+// a zero point of their own (uint8) have up to three parts, to be added.
 // stage is [4][4 q][lanes]: bias, multiplier and shifts (finish_sum in quantized.h). zeros holds 4 VW zero points of x.
 // A work-item takes item_rows rows of the output x item_channels channels, in pieces of PIXELS x 4 VW; the last
-// columns, and the last channels if they fill a vector, are computed together with some before them. On a GPU it takes
-// PIXELS of one row.
-// FLAT: adjacent pixels in one vector, if channels are few and the stride is 1; PIXELS counts such groups, and weights
-// and stage are repeated as often.
-// Macros: PIXELS; ROWS; FLAT; T, FOLDED and RECTIFIED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and
-// taps are dense; WIDTH, the vector width where there are fewer channels than 4 VW, or on a GPU where they are not a
-// multiple; PARTIAL, where channels are not a multiple of 4 or fewer than 4 WIDTH; GUARDED, where all pieces reach beyond
-// the image's sides (1) or none (0): then there is no code for others.
+// columns, and the last channels if they fill a vector, overlap earlier ones. On a GPU it takes PIXELS of one row.
+// FLAT: the number of adjacent pixels in one vector, if channels are few and the stride is 1; PIXELS counts such
+// groups, and weights and stage are repeated as often.
+// Macros: PIXELS; ROWS; FLAT; T, FOLDED and RECTIFIED (quantized.h); KERNEL_WIDTH and STRIDE_X, if they are known and
+// taps are dense; WIDTH, the vector width, if there are fewer channels than 4 VW, or on a GPU if they are not a
+// multiple; PARTIAL, if channels are not a multiple of 4 or fewer than 4 WIDTH; GUARDED, if all pieces reach beyond the
+// image's sides (1) or none does (0): code for others is left out.
 #ifdef WIDTH
 #undef VW
 #define VW WIDTH
 #endif
 #include "quantized.h"
-#include <QuantizedDepthwise>
+#include <delegate.ops.quantized.depthwise_conv_2d.QuantizedDepthwise>
 
 #define CHANNELS (4 * VW)
 #ifndef FLAT
 #define FLAT 1
 #endif
-// On a GPU pixels that are whole vectors begin at multiples of one: then its compiler has a load for them, not one a byte.
+// On a GPU pixels that are whole vectors are aligned, and its compiler loads them at once instead of byte by byte.
 #if defined(LITECL_GPU) && !defined(PARTIAL)
 typedef intv Bytes;
 #else
@@ -34,8 +33,8 @@ typedef intv_b Bytes;
 #define SELECT(mask, a, b) (((a) & (int)(mask)) | ((b) & ~(int)(mask)))
 
 // The rows of a kernel column: their addresses, the step from one image column to the next (0 for a row outside the
-// image, which is read from zeros), and the first and last address from which a whole vector may be read; on a GPU how
-// many channels there are.
+// image, which is read from zeros), and the first and last address from which a whole vector may be read; on a GPU the
+// number of channels.
 typedef struct {
     __global const uchar *from[ROWS], *begin[ROWS], *last[ROWS];
     int step[ROWS], count;
@@ -112,7 +111,7 @@ INLINE void add_rows(intv sums[PIXELS][4], const Rows *rows, __global const char
 #endif
 }
 
-// The sums of one pixel, requantized, back in the order of channels.
+// Requantizes the sums of one pixel, back in the order of channels.
 INLINE void finish_pixel(__global T *out, const intv sums[4], __global const int *restrict stage,
                          __global const QuantizedDepthwise *restrict d, const int count) {
     intv y[4];
@@ -131,7 +130,7 @@ INLINE void finish_pixel(__global T *out, const intv sums[4], __global const int
     *(__global Bytes *)out = bytes;
 }
 
-// PIXELS pixels of one output row, for channels [c_first, c_last). x and out are at the first of the pixels.
+// Computes PIXELS pixels of one output row for channels [c_first, c_last). x and out point at the first pixel.
 INLINE void compute_pixels(__global const uchar *restrict x, __global const char *restrict weights,
                            __global const int *restrict stage, __global const uchar *restrict zeros,
                            __global T *restrict out, __global const uchar *begin, __global const QuantizedDepthwise *restrict d,

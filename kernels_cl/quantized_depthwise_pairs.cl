@@ -2,15 +2,15 @@
 // out = requantize(conv(x) + bias).
 //
 // x is [images, height, width, channels], with at least VW channels. Two rows of the kernel are multiplied at once, at
-// one of its columns: a channel's bytes of both lie side by side, widened to words.
+// one of its columns: a channel's bytes of both rows are adjacent, widened to words.
 // weights are words less their zero point, [row pairs][kernel_width][channels][2 rows], zeros past the last row. stage
-// is [4][channels]: bias, multiplier and shifts (finish_sum in quantized.h). zeros holds VW zero points of x.
-// A work-item takes item_rows rows of the output x item_channels channels, in pieces of PIXELS x VW; the last columns
-// and the last channels are computed together with some before them.
-// Macros: PIXELS; KERNEL_WIDTH and STRIDE_X; T, FOLDED and RECTIFIED (quantized.h); GUARDED, where all pieces reach
-// beyond the image's sides (1) or none (0): then there is no code for others.
+// is [4][channels]: bias, multiplier and shifts (finish_sum in quantized.h). zeros holds VW zero points of x. A
+// work-item takes item_rows rows of the output x item_channels channels, in pieces of PIXELS x VW; the last columns and
+// channels overlap earlier ones.
+// Macros: PIXELS; KERNEL_WIDTH and STRIDE_X; T, FOLDED and RECTIFIED (quantized.h); GUARDED, if all pieces reach beyond
+// the image's sides (1) or none does (0): code for others is left out.
 #include "quantized.h"
-#include <PairedDepthwise>
+#include <delegate.ops.quantized.depthwise_pairs.PairedDepthwise>
 
 #if VW != 8
 #error "pairs are interleaved in vectors of 8"
@@ -24,8 +24,8 @@ INLINE intv pair_of(__global const T *first, __global const T *second) {
     return __builtin_astype(__builtin_convertvector(both, short16), intv);
 }
 
-// sums[t] += the taps of two rows for PIXELS adjacent pixels. Rows are at the first one's first column, `steps` from
-// one column of the image to the next; a step is 0 for a row outside it, which is read from zeros.
+// sums[t] += the taps of two rows for PIXELS adjacent pixels. Rows point at the first pixel's first column; `steps`
+// lead from one column of the image to the next, 0 for a row outside it, which is read from zeros.
 INLINE void add_rows(intv sums[PIXELS], __global const T *const rows[2], const int steps[2],
                      __global const short *restrict weights, __global const T *zeros, const int channels,
                      const int left, const int width, const int guarded) {
@@ -40,8 +40,8 @@ INLINE void add_rows(intv sums[PIXELS], __global const T *const rows[2], const i
     }
 }
 
-// `count` pieces of one output row, side by side, for channels [c_first, c_last). x and out are at the first pixel,
-// whose window begins at (top, left).
+// Computes `count` adjacent pieces of one output row for channels [c_first, c_last). x and out point at the first
+// pixel, whose window begins at (top, left).
 INLINE void compute_pieces(__global const T *restrict x, __global const short *restrict weights,
                            __global const int *restrict stage, __global const T *restrict zeros,
                            __global T *restrict out, __global const PairedDepthwise *restrict d, const int top,
@@ -76,7 +76,7 @@ INLINE void compute_pieces(__global const T *restrict x, __global const short *r
     }
 }
 
-// Functions of their own, so that the addresses of each stay in registers.
+// Separate functions, so that the addresses of each stay in registers.
 #define COMPUTE_PIECES(name, guarded)                                                                          \
     OUT_OF_LINE WIDE void name(__global const T *restrict x, __global const short *restrict weights,           \
                                __global const int *restrict stage, __global const T *restrict zeros,           \

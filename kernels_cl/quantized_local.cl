@@ -1,16 +1,16 @@
 // Matrix products and convolutions of bytes on GPUs: out[s] = requantize(x[s] weights[s] + bias[s]), for slices s.
 //
-// A group computes a tile (local_tile.h) of four bytes at a time: x and packed weights are ints, and so are depth, steps
-// and channels counted. Bytes are signed; unsigned ones become so by flipping their highest bit, for which biases make up.
-// With ROW_SUMS what weights are too small by is added to all sums of a row, as often as the row adds up to.
-// stage is [slices][columns / 4][4][4], padded to whole tiles: bias, multiplier and shifts of every column (finish_sum in
-// quantized.h). Where the depth is shared out among groups (PARTS), see product_local.cl.
+// A group computes a tile (local_tile.h) of four bytes at a time: x and packed weights are ints, and depth, steps and
+// channels count ints. Bytes are signed; unsigned ones become signed by flipping their highest bit, for which biases
+// compensate. With ROW_SUMS the sum of a row, times what weights are too small by, is added to all its sums. stage is
+// [slices][columns / 4][4][4], padded to whole tiles: bias, multiplier and shifts of every column (finish_sum in
+// quantized.h). If groups share the depth (PARTS), see product_local.cl.
 // Macros: those of local_tile.h; T, FOLDED, RECTIFIED, REAL_FACTORS (quantized.h); LITECL_DOTS (dots.h).
 #include "quantized.h"
 #include "dots.h"
 #define PART int4
 #include "parts.h"
-#include <LocalBytes>
+#include <delegate.gpu.ops.integer_products.LocalBytes>
 
 #define FLIPPED ((T)-1 < (T)0 ? 0 : (int)0x80808080)
 

@@ -1,9 +1,9 @@
-// AVERAGE_POOL_2D and MAX_POOL_2D of quantized x [n, height, width, channels] (see pool_2d.cl): windows reduced over the
-// elements that are not padding; an average is rounded to the nearest integer, halves away from zero.
+// AVERAGE_POOL_2D and MAX_POOL_2D of quantized x [n, height, width, channels] (see pool_2d.cl): reduces windows without
+// padding; an average is rounded to the nearest integer, halves away from zero.
 // A work-item takes per_item output pixels: on a CPU with all their channels, on a GPU with a vector of them.
 // Macros: OP: AVERAGE or MAXIMUM; T (quantized.h); ALIGNED (common.h), where pixels are whole vectors.
 #include "quantized.h"
-#include <Geometry>
+#include <delegate.matmul.geometry.Geometry>
 
 #define STEP_AVERAGE(s, x) ((s) + (x))
 #define STEP_MAXIMUM(s, x) MAX(s, x)
@@ -15,7 +15,7 @@
 #define STEP JOIN(STEP_, OP)
 #define FINISH JOIN(FINISH_, OP)
 
-// Sums of fewer than 2^14 bytes or 2^9 words: their quotients as floats are never rounded up to a whole number.
+// Sums of fewer than 2^14 bytes or 2^9 words: their quotients in floats never round up to a whole number.
 inline intv average(intv sum, int count) {
     const intv magnitude = (sum < 0 ? -sum : sum) + count / 2;
     const intv quotient = CONVERT(CONVERT(magnitude, float) / (float)count, int);

@@ -1,13 +1,13 @@
 // RESIZE_BILINEAR of integers x [n, height, width, channels] (see resize.cl for the tables and the shares): signed ones
 // with weights in units of 1/1024, bytes in float32, both rounded once, halves away from zero.
 // On a GPU a work-item takes a vector of a pixel's channels.
-// With LINES a work-item takes per_item lines of the output. It multiplies two lines of the image by their weights once,
-// into memory of its own, `above` and `below`; integers are exact, so their sum suffices. From these it interpolates all
-// pixels of its line.
-// Macros: LINES; T (quantized.h); A, the type of the sums: int or long, or float for unsigned bytes; W, that of the weights:
-// int or float; ONE, a weight of one: 1024 or 1; ALIGNED (common.h), where pixels are whole vectors.
+// With LINES a work-item takes per_item lines of the output. It multiplies two lines of the image by their weights
+// once, into its own memory, `above` and `below`; integers are exact, so their sum suffices. From these it interpolates
+// all pixels of its line.
+// Macros: LINES; T (quantized.h); A, the type of the sums: int or long, or float for unsigned bytes; W, that of the
+// weights: int or float; ONE, a weight of one: 1024 or 1; ALIGNED (common.h), where pixels are whole vectors.
 #include "quantized.h"
-#include <Between>
+#include <delegate.ops.resize.Between>
 
 #pragma OPENCL FP_CONTRACT OFF  // every product is rounded
 
@@ -37,7 +37,7 @@ typedef Av Av_u __attribute__((aligned(sizeof(A))));
 #define BLENDED (LOADA(above + left + k) * back + LOADA(above + right + k) * along)
 #endif
 
-// A line's `count` elements between lines p and r of the image, before which there are p_at and r_at of x's `size`.
+// Combines `count` elements of lines p and r of the image, which begin at p_at and r_at of x's `size`.
 OUT_OF_LINE WIDE void blend_lines(__global A *restrict above, __global A *restrict below, __global const T *restrict x,
                                   const int p_at, const int r_at, const int count, const int size, const A up,
                                   const A down) {
@@ -69,7 +69,7 @@ KERNEL void quantized_bilinear(ITEM __global const T *x, __global T *y, __global
         for (int j = 0; j < out_width; ++j) {
             const int left = columns[j].lower * channels, right = columns[j].upper * channels;
             const Av along = (A)column_weights[j], back = (A)ONE - along;
-            // A vector may reach into the next pixel, which is written afterwards.
+            // A vector may reach into the next pixel, which is written later.
             for (int k = 0; k < channels; k += VW)
                 store_lanes(out + j * channels + k, CONVERT(rounded(BLENDED), T), (out_width - j) * channels - k);
         }

@@ -1,7 +1,7 @@
-// The fixed point of SOFTMAX of quantized bytes (reference/softmax.h): exponentials and what they are divided by.
+// The fixed-point arithmetic of SOFTMAX of quantized bytes (reference/softmax.h): exponentials and their divisor.
 //
-// exponentials, of kernels: of the differences 0, -1, .. -255 from the largest element, without integer bits; 0 where they
-// are too small to count. A sum of them has 12 integer bits.
+// exponentials: e^x for the differences 0, -1, .. -255 from the largest element, without integer bits; 0 where too
+// small to count. A sum of them has 12 integer bits.
 // Macros: X, the type of x; T, the type of y, to whose range [low, high] results are clamped; BITS, of a T.
 #include "quantized.h"
 
@@ -20,7 +20,7 @@ inline int divide_by_power(int x, int exponent) {
 
 inline int saturate(long x) { return x > INT_MAX ? INT_MAX : (x < INT_MIN ? INT_MIN : (int)x); }
 
-// 1 / (1 + x) for x in [0, 1), without integer bits: Newton's division of half the denominator, with two integer bits
+// 1 / (1 + x) for x in [0, 1), without integer bits: Newton's division by half the denominator, with two integer bits
 // (gemmlowp, one_over_one_plus_x_for_x_in_0_1).
 inline int one_over_one_plus(int x) {
     const int half_denominator = (int)(((long)x + INT_MAX + 1) / 2);

@@ -1,4 +1,4 @@
-// The middle dimension of x [outer, length, inner] reduced: y [outer, inner].
+// Reduces the middle dimension of x [outer, length, inner]: y [outer, inner].
 // A work-item takes per_item elements of y: reduce_rows is for inner = 1, reduce_columns for the others.
 // Macros: T, A, R: the types of x, of the accumulator and of y; OP: ADD, MULTIPLY, MAX or MIN (of common.h);
 // MEAN: divide by divisor at the end. first: the accumulator's initial value.
@@ -19,7 +19,7 @@ typedef Rv Rv_u __attribute__((aligned(sizeof(R))));
 #define READ(p) CONVERT(*(__global const Tv_u *)(p), A)
 #define WRITE(p, x) (*(__global Rv_u *)(p) = CONVERT(FINISH(x), R))
 
-// The element read is the first operand, so that a comparison with NaN keeps the accumulator.
+// The new element is the first operand, so that a comparison with NaN keeps the accumulator.
 #define STEP(accumulator, value)            \
     {                                       \
         const Av step_ = (value);           \

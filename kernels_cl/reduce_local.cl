@@ -1,9 +1,9 @@
-// Rows [rows, length] reduced to one element each on a GPU, a group for each row: sums, means, extremes, and the place of
-// the first largest or smallest element (place_local). Columns of [outer, length, inner] too, a group for COLUMNS of them.
-// Macros: ITEMS of a group, a power of two; T: the type of x. Of reduce_local: A, R: the types of the accumulator and of
-// y; OP: ADD, MULTIPLY, MAX or MIN (of common.h); MEAN: divide by divisor at the end. Of reduce_columns_local: COLUMNS, a
-// power of two. Of place_local: R; OP: GREATER or
-// LESS.
+// Reduces rows [rows, length] to one element each on a GPU, a group for each row: sums, means, extremes, and the
+// position of the first largest or smallest element (place_local). Also columns of [outer, length, inner], a group for
+// COLUMNS of them.
+// Macros: ITEMS of a group, a power of two; T: the type of x. For reduce_local: A, R: the types of the accumulator and
+// of y; OP: ADD, MULTIPLY, MAX or MIN (of common.h); MEAN: divide by divisor at the end. For reduce_columns_local:
+// COLUMNS, a power of two. For place_local: R; OP: GREATER or LESS.
 #include "common.h"
 
 #ifdef A
@@ -13,7 +13,7 @@
 #define FINISH(x) (x)
 #endif
 
-// What is read comes first, so that a comparison with NaN keeps the accumulator.
+// The new element comes first, so that a comparison with NaN keeps the accumulator.
 KERNEL void reduce_local(ITEM __global const T *restrict x, __global R *restrict y, __local A *restrict memory,
                          const int length, const A first, const A divisor) {
     const int item = get_local_id(0);
@@ -59,7 +59,7 @@ KERNEL void reduce_columns_local(ITEM __global const T *restrict x, __global R *
 #else
 #include "order.h"
 
-// Every item begins with the first element: of a row of nothing but NaN its place is the result.
+// Every item begins with the first element, which is the result for a row of nothing but NaN.
 KERNEL void place_local(ITEM __global const T *restrict x, __global R *restrict y, __local int *restrict places,
                         const int length) {
     const int item = get_local_id(0);

@@ -1,8 +1,8 @@
 // A whole region in one launch: workers run the launches of a plan in turn, sharing the work-items of each.
 //
 // works holds the entries, args the arguments of all launches (region.h). shifts holds a 0, the distance from arena to
-// constants, then for every loop the distances to the set of variables that it reads, and to the one that it writes.
-// counts holds the number plus 1 of a loop that ran too often, then how often each has run.
+// constants, then for every loop the distances to the set of variables that it reads and to the set that it writes.
+// counts holds 1 + the number of a loop that ran too often, then how often each has run.
 // Records and codes are declared in delegate/plan/region_tables.py.
 // progress holds, for each launch, a cache line of zeros for every worker and one more: the work-items begun in each
 // worker's share, and those done. A worker begins with its own share, so that it reads in one launch what it wrote in
@@ -10,30 +10,30 @@
 // single worker reaches the end.
 // A block of control flow counts as one work-item: one worker executes it. At a launch of several work-items it hands
 // out a ticket for each, and the workers that wait for the block help. Ticket numbers increase from the first launch to
-// the last, so a worker that comes late finds no tickets left of the launch that it read about.
-// On a GPU there is one group, whose work-items walk the table side by side: those of a launch are dealt out among them,
-// and all wait at a barrier behind it. What one work-item writes for all, and what all have read before it may be
-// overwritten, is followed by a barrier too. The group does nothing where flags[flag] is 0.
+// the last, so a late worker finds no tickets left for the launch that it has read about.
+// On a GPU there is one group, whose work-items walk the table together: they share those of a launch, and all wait at
+// a barrier after it. A barrier also follows what one work-item writes for all, and precedes overwriting what all have
+// read. The group does nothing where flags[flag] is 0.
 // Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file; OWN(F),
 // which expands to F(number, shift) for memory outside the arena that is an argument of its own, may precede it;
-// LITECL_SOLO, for one worker alone: then nothing is counted; LITECL_STRAIGHT, without control flow; LITECL_GROUP, for a GPU;
-// LITECL_NATIVE, for the processor's own back end, where the host gives a table of functions in place of FUNCTIONS, so
-// that this file is compiled once for all regions; and there LITECL_TIMED, for a library that measures its own steps,
-// behind progress: in times the entries that one worker executes, in stamps a row for every worker: when it began, and
-// when it found each launch to be done.
+// LITECL_SOLO, for a single worker: then nothing is counted; LITECL_STRAIGHT, without control flow; LITECL_GROUP, for a
+// GPU; LITECL_NATIVE, for the processor's own back end: the host passes a table of functions instead of FUNCTIONS, so
+// that this file is compiled once for all regions; there also LITECL_TIMED, for a library that measures its own steps.
+// After progress, `times` then has the entries that one worker executes, and `stamps` a row for every worker: when it
+// began, and when it saw each launch done.
 #include "common.h"
-#include <Control>
-#include <Count>
-#include <Entry>
-#include <LaunchLine>
-#include <Shift>
-#include <RegionSize>
+#include <delegate.plan.region_tables.Control>
+#include <delegate.plan.region_tables.Count>
+#include <delegate.plan.region_tables.Entry>
+#include <delegate.plan.region_tables.LaunchLine>
+#include <delegate.plan.region_tables.Shift>
+#include <delegate.plan.region_tables.RegionSize>
 
 #include "workers.h"
 
 #ifdef LITECL_TIMED
 #include "clock.h"
-#include <StepTime>
+#include <delegate.plan.region_tables.StepTime>
 #define TIMED(statement) statement
 #define STAMPS(times, count) ((times) + (count) * STEP_TIMES)
 #else
@@ -73,7 +73,7 @@ typedef struct {
 #endif
 } Region;
 
-// The description of a block's launch for workers that help, each field on a cache line of its own.
+// A field of the block's launch that waiting workers help with, each on its own cache line.
 #define LAUNCH(r, name) ((r)->launch + LAUNCH_LINE_##name * LINE)
 
 #ifdef LITECL_NATIVE
@@ -176,7 +176,7 @@ static bool holds(const Region *r, const ulong arg) {
     return *PLACE(arg);
 }
 
-// One more iteration of a loop; whether it has run so often that the region ends.
+// Counts an iteration of a loop; returns whether it has run so often that the region ends.
 static bool count_one(const Region *r, __global const Entry *work) {
     __global int *count = r->counts + COUNT_LOOPS + work->loop;
     const int before = *count;
@@ -193,22 +193,22 @@ static bool count_one(const Region *r, __global const Entry *work) {
 #define TURNS_FIRST 8
 #define TURNS_APART 29  // no power of two, which may be the number of an inner loop's iterations
 
-// To read the clock takes some 10 ns, as much as a small launch. So of a loop's iterations the first are measured, then
-// one of several, and of what these do not come to the first run.
+// Reading the clock takes some 10 ns, as long as a small launch. So only the first iterations of a loop are measured,
+// then one of several; a launch that none of these reaches is measured the first time that it runs.
 typedef struct {
     long since;
     int turns;  // of all loops
     bool on;
 } Watch;
 
-// Begin another iteration, or go on behind the loop.
+// Begins another iteration, or continues after the loop.
 static void turn(Watch *watch, const bool again) {
     const bool on = !again || ++watch->turns < TURNS_FIRST || watch->turns % TURNS_APART == 0;
     if (on && !watch->on) watch->since = CLOCK();
     watch->on = on;
 }
 
-// Charge a launch with the time since then, control flow before it included; return the time now.
+// Charges a launch with the time since `since`, including control flow before it; returns the time now.
 static long charge(__global long *time, const long since) {
     const long now = CLOCK();
     if (!time[STEP_TIME_RUNS]) {
@@ -265,7 +265,7 @@ static void run_entries(const Region *r, int at, const int end) {
 
 #ifdef LITECL_WORKERS
 #ifdef LITECL_NATIVE
-// Whether the run goes on: once it has ended, nothing is left to do for a helper.
+// Whether the run is still on; once it has ended, a helper has nothing left to do.
 #define GOES_ON(r) (*(r)->door == (r)->number)
 #else
 #define GOES_ON(r) true

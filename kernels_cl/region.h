@@ -3,7 +3,7 @@
 // A function gets its arguments packed, 64 bits each: a scalar, or an offset in bytes from arena, to which a shift is
 // added: bits REGION_SIZE_OFFSET_BITS and up select it. A function unpacks its own arguments, so that its caller need
 // not know their types.
-#include <RegionSize>
+#include <delegate.plan.region_tables.RegionSize>
 
 #if defined(LITECL_NATIVE)
 #define CALLED WIDE __attribute__((visibility("default")))

@@ -1,9 +1,10 @@
 // How the processor's own back end runs a region: a function of a shared library, which the host calls with the numbers
-// of NativeCall (delegate/native/execution.py): with helpers where they are free (crew.c), else, or with LITECL_SOLO, alone.
+// of NativeCall (delegate/native/execution.py); with helpers if they are free (crew.c), else, or with LITECL_SOLO,
+// alone.
 #include "float_mode.h"
 #include "gate.h"
 #include "clock.h"
-#include <NativeCall>
+#include <delegate.plan.region_tables.NativeCall>
 
 #define GIVEN(name) call[NATIVE_CALL_##name]
 
@@ -21,7 +22,7 @@ static void forget_times(const Region *r) {
     TIMED(for (int i = 0; i < r->count; ++i) r->times[i * STEP_TIMES + STEP_TIME_RUNS] = 0;)
 }
 
-// The whole region by the calling thread alone.
+// Runs the whole region in the calling thread alone.
 static void run_alone(__global const ulong *call) {
     Region region = region_of(call);
     region.workers = 1;
@@ -30,7 +31,7 @@ static void run_alone(__global const ulong *call) {
 }
 
 #ifdef LITECL_WORKERS
-// Before workers share a region.
+// Prepares a region that workers will share.
 static void clear_progress(__global const ulong *call) {
     const Region region = region_of(call);
     const int places = region.works[region.count - 1].place + 1;
@@ -51,7 +52,7 @@ __attribute__((visibility("default"))) void work_along(__global const ulong *cal
 typedef int (*Take)(void);
 typedef void (*Lead)(__global ulong *call);
 
-// Whether helpers were free.
+// Runs with helpers if they are free; returns whether they were.
 static bool run_with_helpers(__global ulong *call) {
     if (!((Take)(size_t)GIVEN(TAKE))()) {
         run_alone(call);
@@ -63,8 +64,8 @@ static bool run_with_helpers(__global ulong *call) {
 }
 
 #if (defined(__x86_64__) || defined(__aarch64__)) && !defined(LITECL_TIMED)
-// Helpers need not pay: processors may be threads of one core, or have other work. Of ROUND runs the first are measured, TRIES
-// alone and as many with helpers, and the others follow whichever had the shortest. Helpers must save a 32nd.
+// Helpers may not pay: processors may be threads of one core, or busy. Of ROUND runs the first are measured, TRIES
+// alone and as many with helpers, and the others use the faster way. Helpers must save a 32nd.
 #define ROUND 1024
 #define TRIES 6
 

@@ -1,4 +1,4 @@
-// Between real numbers and quantized ones, and from one quantization to another; see interpreter/ops/quantize.py.
+// Quantizes, dequantizes, and converts one quantization to another; see interpreter/ops/quantize.py.
 // A work-item takes per_item elements.
 // Macros: X, the type of x; T, the type of y, to whose range [low, high] results are clamped.
 #include "quantized.h"
@@ -20,7 +20,7 @@ typedef Tv Tr_u __attribute__((aligned(sizeof(T))));
         y[i] = (T)LANE0(FUNCTION(v));                                               \
     }
 
-// The nearest integers, halves away from zero; larger ones are clamped to 65536, and so is what is no number.
+// The nearest integers, halves away from zero. Larger ones and NaN are clamped to 65536.
 inline intv round_away(floatv x) {
     const floatv near = max_v(x < 65536.0f ? x : (floatv)(65536.0f), (floatv)(-65536.0f));
     const intv whole = CONVERT(near, int);
@@ -52,17 +52,16 @@ KERNEL void scale_each(ITEM __global const X *x, __global T *y, int n, int per_i
     EACH(int, SCALED)
 }
 
-// The same scale on both sides: zero is the difference of the zero points.
+// The same scale on both sides. zero: the difference of the zero points.
 KERNEL void shift_each(ITEM __global const X *x, __global T *y, int n, int per_item, int zero, int low, int high) {
     EACH(int, SHIFTED)
 }
 
 #ifdef LITECL_CPU
-typedef uchar bytesv __attribute__((ext_vector_type(4 * VW)));
-typedef bytesv bytesv_u __attribute__((aligned(1)));
+#include "bytes.h"
 
-// The same scale on both sides, by whole vectors of bytes: first makes x unsigned, and last, which wraps, is added after
-// what would leave the range of y is clamped.
+// The same scale on both sides, by whole vectors of bytes. first makes x unsigned; last is added, with wrapping, after
+// values that would leave the range of y are clamped.
 KERNEL void shift_bytes(ITEM __global const uchar *x, __global uchar *y, int n, int per_item, int first, int low, int high,
                         int last) {
     SHARE(n, per_item);

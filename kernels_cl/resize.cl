@@ -1,9 +1,9 @@
-// RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR of x [n, height, width, channels] (NHWC), from tables of positions.
-// A work-item takes per_item output pixels: on a CPU with all their channels, on a GPU with a vector of them.
-// Macros: T, the element type: float, or for nearest an integer type of the elements' size; BILINEAR; ALIGNED (common.h),
-// where pixels are whole vectors.
+// RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR of x [n, height, width, channels] (NHWC), from tables of positions. A
+// work-item takes per_item output pixels: on a CPU with all their channels, on a GPU with a vector of them. Macros: T,
+// the element type: float, or for nearest an integer type of the elements' size; BILINEAR; ALIGNED (common.h), where
+// pixels are whole vectors.
 #include "common.h"
-#include <Between>
+#include <delegate.ops.resize.Between>
 
 #define PIXEL(image, row, column) (x + (((image) * height + (row)) * width + (column)) * channels)
 

@@ -1,11 +1,11 @@
-// Rotary position embedding: the pairs (x[i], x[i + half]) of every row are rotated by an angle of its position, and
-// scaled: y[i] = scale (x[i] cos[i] - x[i + half] sin[i]), y[i + half] = scale (x[i + half] cos[far + i] + x[i] sin[far + i]).
-// Rows are those of three loops, the innermost with one position where that is possible (the record Rope).
-// A work-item takes per_item vectors of pairs, of the same ones of neighbouring rows.
+// Rotary position embedding: rotates the pairs (x[i], x[i + half]) of every row by an angle of its position, and
+// scales: y[i] = scale (x[i] cos[i] - x[i + half] sin[i]), y[i + half] = scale (x[i + half] cos[far + i] + x[i] sin[far
+// + i]). Rows are those of three loops, the innermost with one position if possible (the record Rope). A work-item
+// takes per_item vectors of pairs, at the same i of neighbouring rows.
 // Macros: ANGLES, if angles are computed here: then cosines are positions of type T, and sines the frequencies.
 #include "tile.h"
 #include "functions.h"
-#include <Rope>
+#include <delegate.ops.rope.Rope>
 
 #ifndef ANGLES
 #define T float

@@ -1,5 +1,5 @@
-// Compilers call these where a processor has no instruction for it. They come with their own libraries, which need not be
-// where a region runs: halves, numbers of 64 bits on ARM of 32, and large frames on Windows.
+// Functions that compilers call where a processor lacks an instruction. They usually come with a compiler's library,
+// which may not exist where a region runs: halves, 64-bit numbers on 32-bit ARM, and large stack frames on Windows.
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long long ulong64;
@@ -25,7 +25,7 @@ static float widened(const ushort half) {
     return x.number;
 }
 
-// Halves between two are rounded to the even one.
+// A number between two halves is rounded to the even one.
 static ushort narrowed(const float single) {
     Single x = {.number = single};
     const uint sign = x.bits >> 16 & 0x8000;
@@ -103,7 +103,7 @@ int __aeabi_idiv(const int x, const int by) { return (int)__aeabi_idivmod(x, by)
 #endif
 
 #define UPPER 4294967296.0
-// A double has 53 bits: where there are more, the last one tells of those behind it, so that a float is rounded once.
+// A double has 53 bits: the last one stands for all that do not fit, so that a float is rounded once.
 static double rounded_to_odd(const ulong64 x) {
     const ulong64 kept = x >> 53 ? (x & ~0x7ffULL) | (x & 0x7ff ? 0x800 : 0) : x;
     return (double)(uint)(kept >> 32) * UPPER + (double)(uint)kept;
@@ -113,7 +113,7 @@ BASE float __aeabi_l2f(long64 x) { return x < 0 ? -__aeabi_ul2f(-(ulong64)x) : _
 BASE double __aeabi_ul2d(ulong64 x) { return (double)(uint)(x >> 32) * UPPER + (double)(uint)x; }
 BASE double __aeabi_l2d(long64 x) { return (double)(int)(x >> 32) * UPPER + (double)(uint)x; }
 
-// Towards 0; numbers that are too large become the largest, NaN 0.
+// Rounds towards 0; too large numbers become the largest, NaN 0.
 BASE ulong64 __aeabi_d2ulz(double x) {
     const Double bits = {.number = x};
     const int exponent = (int)(bits.bits >> 52 & 0x7ff) - 1075;
@@ -132,7 +132,7 @@ BASE long64 __aeabi_f2lz(float x) { return __aeabi_d2lz(x); }
 #endif
 
 #if defined(_WIN32)
-// Windows gives a stack its memory page by page: a frame of rax bytes touches each, and changes no register.
+// Windows gives a stack its memory page by page: touches each page of a frame of rax bytes, and changes no register.
 __attribute__((naked)) void ___chkstk_ms(void) {
     __asm__("push %rcx\n push %rax\n lea 24(%rsp), %rcx\n"
             "1: cmp $4096, %rax\n jb 2f\n sub $4096, %rcx\n testb %cl, (%rcx)\n sub $4096, %rax\n jmp 1b\n"

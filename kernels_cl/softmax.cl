@@ -25,7 +25,7 @@ KERNEL void softmax(ITEM __global const float *x, __global float *y, int n, int 
             STORE(q + i, e);
             sum += e;
         }
-        if (i < length) {  // lanes behind the row count for nothing, whatever beta is
+        if (i < length) {  // lanes past the row add nothing, whatever beta is
             const floatv e = exp_v((load_part(p + i, length - i, room - i, most) - most) * beta);
             last = LANES < (intv)(length - i) ? e : 0.0f;
         }

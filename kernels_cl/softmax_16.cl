@@ -4,7 +4,7 @@
 // Macros: T and WORDS (quantized.h).
 #include "quantized.h"
 
-// Between two of 513 samples; the slope wraps at 16 bits.
+// Interpolates between two of 513 samples; the slope wraps at 16 bits.
 inline int interpolate(__global const int *table, int x) {
     const int place = (x >> 7) + 256, slope = (short)(table[place + 1] - table[place]);
     return table[place] + ((slope * (x & 127) + 64) >> 7);

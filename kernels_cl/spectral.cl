@@ -1,6 +1,6 @@
-// RFFT2D: the spectrum of real images, rows by rfft_rows, then columns in place by fft_columns. A transform is Stockham's,
-// of radix 2, on a vector's lanes of rows or columns side by side, in scratch memory of each work-item: real and imaginary
-// parts, twice, of `points` vectors each. tables hold e^(-2 pi i k / length) as pairs.
+// RFFT2D: the spectrum of real images, rows by rfft_rows, then columns in place by fft_columns. The transform is
+// Stockham's of radix 2. A vector's lanes are adjacent rows or columns. Each work-item's scratch memory has real and
+// imaginary parts, twice, of `points` vectors each. tables hold e^(-2 pi i k / length) as pairs.
 // REAL, IMAG and COMPLEX_ABS: complex_part of complex numbers, pairs of floats. A work-item takes per_item of them.
 // Macro: PART: REAL_PART, IMAGINARY_PART or MAGNITUDE, which neither overflows nor loses digits.
 #include "common.h"
@@ -14,8 +14,8 @@ inline Signal signal_at(__global float *memory, const int number, const int poin
     return (Signal){real, real + points * VW};
 }
 
-// Transforms `from`, of a power of two of points; other is as large. step: entries of the table from one of points to the
-// next. Returns where the result is.
+// Transforms a power of two of points in `from`; `other` is as large. step: entries of the table from one point to the
+// next. Returns the memory with the result.
 inline Signal transform(Signal from, Signal other, const int points, __global const float *table, const int step) {
     for (int half_length = points / 2, apart = 1; half_length > 0; half_length /= 2, apart *= 2) {
         for (int p = 0; p < half_length; ++p) {
@@ -39,9 +39,9 @@ inline Signal transform(Signal from, Signal other, const int points, __global co
     return from;
 }
 
-// Of x [images, x_height, x_width] to y [images, height, width / 2 + 1] (pairs), beyond x zeros: the even elements of a row
-// are real parts, the odd ones imaginary parts of half as many points, whose transform is taken apart.
-// A work-item takes per_item blocks of VW rows.
+// Transforms x [images, x_height, x_width] to y [images, height, width / 2 + 1] (pairs), padding x with zeros. The even
+// elements of a row are real parts and the odd ones imaginary parts of half as many points, whose transform is
+// separated. A work-item takes per_item blocks of VW rows.
 KERNEL void rfft_rows(ITEM __global const float *x, __global float *y, __global const float *table, __global float *memory,
                       int n, int per_item, int rows, int x_height, int x_width, int height, int width) {
     SHARE(n, per_item);
@@ -80,7 +80,7 @@ KERNEL void rfft_rows(ITEM __global const float *x, __global float *y, __global 
     }
 }
 
-// Of y [images, height, columns] (pairs), in place. A work-item takes per_item blocks of VW columns of an image.
+// Transforms y [images, height, columns] (pairs) in place. A work-item takes per_item blocks of VW columns of an image.
 KERNEL void fft_columns(ITEM __global float *y, __global const float *table, __global float *memory, int n, int per_item,
                         int height, int columns) {
     SHARE(n, per_item);

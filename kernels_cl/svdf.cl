@@ -1,9 +1,9 @@
-// The second half of SVDF: each filter forgets the oldest of the `memory` responses that it remembers, keeps the newest,
-// weighs them by time, and `rank` filters make a unit.
-// newest is [batch][units * rank], state_in and state_out are [batch][units * rank][memory], time [units * rank][memory].
-// A work-item takes per_item of the n = batch * units results, VW at a time. bias is read only if has_bias.
-// Macros: ACTIVATION (common.h), whose arguments are low and high; or T, the type of results, if they are integers: then
-// newest, states and time have 16 bits, and sums, which wrap as TensorFlow Lite's do, are rescaled.
+// The second half of SVDF: each filter drops the oldest of the `memory` responses that it remembers, adds the newest,
+// and weighs them by time; `rank` filters make a unit.
+// newest is [batch][units * rank], state_in and state_out are [batch][units * rank][memory], time [units *
+// rank][memory]. A work-item takes per_item of the n = batch * units results, VW at a time. bias is read only if
+// has_bias. Macros: ACTIVATION (common.h), whose arguments are low and high; or T, the type of results, if they are
+// integers: then newest, states and time have 16 bits, and sums, which wrap as TensorFlow Lite's do, are rescaled.
 #ifdef T
 #include "quantized.h"
 typedef short Element;
@@ -39,7 +39,7 @@ inline Sumv load_elements(__global const Element *p, const int count, const int 
     return x;
 }
 
-// One filter: its responses, one step further. read, write: elements from there on that may be read, or that the
+// Advances one filter's responses by a step. read, write: elements from there on that may be read, or that the
 // work-item has still to write.
 inline Sum remember(__global const Element *restrict in, __global const Element *restrict time,
                     __global Element *restrict out, const Element newest, const int memory, const int read,

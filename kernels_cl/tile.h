@@ -14,8 +14,8 @@
 
 #define TILE_COLUMNS (NV * VW)
 
-// A loop that is rarely entered, so its code should be short; the same of one over the first n of `most` elements of an array
-// in registers, where it must stay on a GPU; and one of long steps, two of which overlap enough.
+// ROLL: a loop that is rarely entered, so its code should be short. ROLL_FIRST: the same over the first n of `most`
+// elements in registers, where they must stay on a GPU. UNROLL_BY_2: a loop of long steps, two of which overlap enough.
 #ifdef LITECL_CPU
 #define ROLL _Pragma("clang loop unroll(disable) vectorize(disable)")
 #define UNROLL_BY_2 _Pragma("clang loop unroll_count(2) vectorize(disable)")
@@ -53,10 +53,30 @@ INLINE floatv load_vector(__global const float *p, const int columns) {
 #endif
 }
 
-typedef float8 float8_u __attribute__((aligned(4)));
-typedef float4 float4_u __attribute__((aligned(4)));
+// Writes the first `columns` < VW elements of x, a vector of `type`, on a CPU in as few stores as possible.
+#define STORE_PART(type, p, x, columns)                                  \
+    typedef VECTOR(type) part_u __attribute__((aligned(sizeof(type))));  \
+    type lanes[VW];                                                      \
+    *(__private part_u *)lanes = x;                                      \
+    STORE_LANES(type, p, lanes, columns)
 
-// Writes the first `columns` floats of x, if any, in as few stores as possible.
+#ifdef LITECL_GPU
+#define STORE_LANES(type, p, lanes, columns) FIRST(i, columns, VW) p[i] = lanes[i];
+#else
+#define STORE_LANES(type, p, lanes, columns)       \
+    int i = 0;                                     \
+    STORE_PIECE(type, 8, p, lanes, columns)        \
+    STORE_PIECE(type, 4, p, lanes, columns)        \
+    for (; i < columns; ++i) p[i] = lanes[i];
+#define STORE_PIECE(type, size, p, lanes, columns)                                  \
+    if (VW > size && (columns & size)) {                                            \
+        typedef JOIN(type, size) piece_u __attribute__((aligned(sizeof(type))));    \
+        *(__global piece_u *)(p + i) = *(__private const piece_u *)(lanes + i);     \
+        i += size;                                                                  \
+    }
+#endif
+
+// Writes the first `columns` floats of x, if any.
 INLINE void store_vector(__global float *p, const floatv x, const int columns) {
     if (columns >= VW) {
         STORE(p, x);
@@ -65,37 +85,18 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
     if (columns <= 0) return;
 #ifdef HAS_MASKS
     store_first(p, x, columns);
-    return;
-#endif
-    float lanes[VW];
-    *(__private floatv_u *)lanes = x;
-#ifdef LITECL_GPU
-    FIRST(i, columns, VW) p[i] = lanes[i];
 #else
-    int i = 0;
-#if VW > 8
-    if (columns & 8) {
-        *(__global float8_u *)p = *(__private const float8_u *)lanes;
-        i = 8;
-    }
-#endif
-#if VW > 4
-    if (columns & 4) {
-        *(__global float4_u *)(p + i) = *(__private const float4_u *)(lanes + i);
-        i += 4;
-    }
-#endif
-    for (; i < columns; ++i) p[i] = lanes[i];
+    STORE_PART(float, p, x, columns)
 #endif
 }
 
-// Applies the activation to a row in place, a vector at once: for a single number it would cost as much.
+// Applies the activation to a row in place, by vectors: a single number would cost as much as a vector.
 INLINE void activate(__global float *row, const int count, const float low, const float high) {
     for (int i = 0; i < count; i += VW)
         store_vector(row + i, ACTIVATION(load_vector(row + i, count - i), low, high), count - i);
 }
 
-// Prefetches a line, of LINE_FLOATS floats, into the first-level cache, or the second.
+// Prefetch a line of LINE_FLOATS floats into the first-level cache, or into the second.
 #define LINE_FLOATS 16
 #if defined(LITECL_CPU) && defined(__x86_64__)
 #define PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p), 0, 3)
@@ -105,8 +106,8 @@ INLINE void activate(__global float *row, const int count, const float low, cons
 #define PREFETCH_FAR(p)
 #endif
 
-// Weights are floats or, with HALF_WEIGHTS, halves converted to floats when they are loaded; none is infinite or NaN.
-// Vectors of them are aligned, which the compiler of a GPU must know to load them at once.
+// Weights are floats or, with HALF_WEIGHTS, halves that are converted when they are loaded; none is infinite or NaN.
+// Vectors of them are aligned, which a GPU's compiler must know to load them at once.
 typedef VECTOR(ushort) Halves;
 #ifdef LITECL_GPU
 typedef Halves Halves_u;
@@ -130,7 +131,7 @@ typedef float Floats __attribute__((vector_size(64)));
 #define FROM_HALVES(h) from_halves(h)
 #endif
 
-// The bits shifted to their positions in a float, whose exponent is then off by the difference of the formats' biases.
+// Shifts the bits to their positions in a float; the exponent is then off by the difference of the formats' biases.
 INLINE floatv from_halves(const Halves h) {
     const uintv bits = CONVERT(h, uint);
     return AS_FLOATV((bits & 0x8000u) << 16 | (bits & 0x7fffu) << 13) * 0x1p112f;
@@ -147,7 +148,7 @@ typedef ushort Weight;
 #endif
 
 #ifdef MR
-// The least number of steps between the weights that are multiplied and those that are prefetched.
+// The least number of steps by which prefetching is ahead of multiplying.
 #define STEPS_AHEAD 48
 #define LINE_WEIGHTS (LINE_FLOATS * (int)(sizeof(float) / sizeof(Weight)))
 
@@ -163,15 +164,15 @@ INLINE void multiply_step(floatv tile[MR][NV], __global const float *const rows[
 }
 
 // tile[r][j] += sum over k < depth of rows[r][k] * weights[k * PANEL + j * VW]. panel_depth: of the whole panel. Every
-// tile of its rows prefetches the next panel, which follows it in memory, into the second-level cache: weights that come
-// from memory arrive while this one is multiplied.
+// tile prefetches the next panel, which follows in memory, into the second-level cache, so that weights arrive from
+// memory while this panel is multiplied.
 INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[MR], __global const Weight *weights,
                           const int depth, const int panel_depth) {
     const size_t ahead = (size_t)MAX(panel_depth, STEPS_AHEAD) * PANEL;
     int k = 0;
 #if MR * NV <= 4
-    // Each addition waits for the one before it, and so few sums would leave the multipliers idle: odd k get sums of
-    // their own.
+    // Each addition waits for the one before it, so a few sums would leave the multipliers idle: odd k get their own
+    // sums.
     floatv odd[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) odd[r][j] = 0.0f;
@@ -188,8 +189,8 @@ INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[
     }
 }
 
-// Row r < count of a tile goes to out + to[r]: activation(tile[r] + residual), the first `columns` of it. step: elements
-// from a vector to the next.
+// Stores row r < count of a tile at out + to[r]: activation(tile[r] + residual), the first `columns` of it. step:
+// elements from a vector to the next.
 INLINE void finish_tile(floatv tile[MR][NV], __global const float *restrict residual, __global float *restrict out,
                         const int to[MR], const int step, const int count, const int columns, const int has_residual,
                         const float low, const float high) {

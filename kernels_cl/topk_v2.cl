@@ -1,7 +1,6 @@
-// TOPK_V2: the k largest elements of every row of x [rows, length] in descending order, and their positions; of equal
-// elements the first comes first; what is no number comes before all that is. Each element is inserted among those kept
-// so far.
-// A work-item takes per_item rows.
+// TOPK_V2: the k largest elements of every row of x [rows, length] in descending order, and their positions. Equal
+// elements keep their order; NaN comes before all numbers. Each element is inserted among those kept so far. A
+// work-item takes per_item rows.
 // Macros: T, the type of the elements; R, that of the positions.
 #include "common.h"
 

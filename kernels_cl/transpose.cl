@@ -1,10 +1,10 @@
-// Two dimensions of an array swapped: y[j, i] = x[i, j] for the rows i and columns j of x, for every index of the
+// Swaps two dimensions of an array: y[j, i] = x[i, j] for the rows i and columns j of x, for every index of the
 // dimensions around them. Elements of a row are adjacent in x, elements of a column in y.
 // A work-item takes per_item tiles of 8 x 8 elements, counted along the columns first.
 // nest: rank, dims[rank], strides of x[rank], strides of y[rank] of the dimensions around the two.
 // Macro: T, an integer type of the elements' size.
 #include "common.h"
-#include <Square>
+#include <delegate.kit.strided.Square>
 
 #define SIDE SQUARE_SIDE
 
@@ -14,7 +14,8 @@ typedef Line Line_u __attribute__((aligned(sizeof(T))));
 inline Line zip_low(Line a, Line b) { return (Line)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3); }
 inline Line zip_high(Line a, Line b) { return (Line)(a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7); }
 
-// Zipping row i with row i + 4 rotates the six bits of an element's (row, column) by one: three times swap the two.
+// Zipping row i with row i + 4 rotates the six bits of an element's (row, column) by one; doing it three times swaps
+// both.
 inline void zip(const Line *from, Line *to) {
     UNROLL for (int i = 0; i < SIDE / 2; ++i) {
         to[2 * i] = zip_low(from[i], from[i + SIDE / 2]);

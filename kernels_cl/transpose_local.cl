@@ -1,9 +1,9 @@
-// Two dimensions of an array swapped on a GPU, as transpose.cl does: a group takes a tile of 32 x 32 elements, whose lines
-// it reads and writes as they lie in memory; they change places in local memory.
+// Swaps two dimensions of an array on a GPU, as transpose.cl does: a group takes a tile of 32 x 32 elements, reads and
+// writes its lines in the order of memory, and exchanges them in local memory.
 // nest: rank, dims[rank], strides of x[rank], strides of y[rank] of the dimensions around the two.
 // Macros: ITEMS of a group, a multiple of 32; T, an integer type of the elements' size.
 #include "common.h"
-#include <LocalSquare>
+#include <delegate.gpu.ops.transpose.LocalSquare>
 
 #define SIDE LOCAL_SQUARE_SIDE
 #define STEP (SIDE + 1)  // neighbours in a column lie in other banks

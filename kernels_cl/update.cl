@@ -1,5 +1,5 @@
-// A tensor with a part of it replaced along one axis, [outer, size, inner] by [outer, part, inner], at a position that is
-// moved to where there is room: y = x, but for update. In one launch, for where launches cost more than elements.
+// y = x [outer, size, inner] with update [outer, part, inner] in it along one axis, at a position that is moved to
+// where there is room. A single launch, for devices on which launches cost more than elements.
 // A work-item takes per_item consecutive elements.
 // Macros: T, an integer type of the elements' size; I, the type of the position.
 #include "common.h"

@@ -1,6 +1,6 @@
-// A user's kernel in a region, where every work-item is a group of its own: what OpenCL C tells of groups, as macros.
-// Local memory is the work-item's, and nobody waits at a barrier. The number of work-items, by dimension, is passed to
-// users' kernels alone (delegate/plan/region_program.py).
+// A user's kernel in a region, where every work-item is a group of its own: OpenCL C's functions of groups, as macros.
+// Local memory belongs to the work-item, and nobody waits at a barrier. Only users' kernels are passed the number of
+// work-items by dimension (delegate/plan/region_program.py).
 #define ITEM                                                \
     const int item_0, const int item_1, const int item_2,   \
     const int items_0, const int items_1, const int items_2,

@@ -1,13 +1,13 @@
-// One row of floats times the transpose of a matrix of integers: out[n] = activation(dot(x, scale weights[n]) + bias[n] +
-// residual[n]). Integers become floats as they are read; every `block` of a row has a scale, scales [n, blocks].
-// weights are row-major: of 8 bits [n, depth], as TFLite stores them; of 4 bits rows of row_bytes, of which VW bytes hold
-// 2 VW elements, the first VW in their lower halves (delegate/ops/weight_only.py). A block is a multiple of STEP, or all.
-// A work-item takes per_item outputs, MR at a time. residual is read only if has_residual, bias only if has_bias.
-// Macros: MR; BITS, 8 or 4; ACTIVATION (common.h), whose arguments are low and high.
+// One row of floats times the transpose of a matrix of integers: out[n] = activation(dot(x, scale weights[n]) + bias[n]
+// + residual[n]). Integers become floats as they are read; every `block` elements of a row have a scale, scales [n,
+// blocks]. weights are row-major: of 8 bits [n, depth], as TFLite stores them; of 4 bits rows of row_bytes, of which VW
+// bytes hold 2 VW elements, the first VW in their lower halves (delegate/ops/weight_only.py). A block is a multiple of
+// STEP, or all. A work-item takes per_item outputs, MR at a time. residual is read only if has_residual, bias only if
+// has_bias. Macros: MR; BITS, 8 or 4; ACTIVATION (common.h), whose arguments are low and high.
 #define NV 1
 #define PANEL VW
 #include "tile.h"
-#include <WeightOnly>
+#include <delegate.ops.weight_only.WeightOnly>
 
 typedef VECTOR(char) Chars;
 typedef Chars Chars_u __attribute__((aligned(1)));
@@ -18,7 +18,7 @@ typedef Chars Chars_u __attribute__((aligned(1)));
 #define STEP (2 * VW)
 #endif
 
-// sum + STEP elements at x times as many weights. count: of elements that are there; weights past the last are zeros.
+// sum + STEP elements at x times as many weights. count: elements that exist; weights past the last are zeros.
 INLINE floatv add_products(floatv sum, __global const float *restrict x, __global const char *restrict weights,
                            const int count) {
 #if BITS == 8

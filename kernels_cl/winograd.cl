@@ -1,16 +1,16 @@
-// 3x3 convolutions of stride 1 by Winograd's F(4x4, 3x3): 4x4 output pixels from a 6x6 patch of the input by 36
-// multiplications a channel instead of 144, out = activation(A^T [sum over channels of (G w G^T) . (B^T patch B)] A
-// + bias + residual), with the transforms of winograd.h.
+// 3x3 convolutions of stride 1 by Winograd's F(4x4, 3x3): 36 multiplications a channel instead of 144 for 4x4 output
+// pixels from a 6x6 patch of the input, out = activation(A^T [sum over channels of (G w G^T) . (B^T patch B)] A + bias
+// + residual), with the transforms of winograd.h.
 // x is [images, height, width, channels], channels >= VW; weights are G w G^T packed in panels (tile.h), [36][columns /
-// PANEL][channels][PANEL]; bias is padded to whole panels; pixels of out (and of a residual) lie out_step apart. A patch
-// is one of tiles_y x tiles_x of an image.
+// PANEL][channels][PANEL]; bias is padded to whole panels; pixels of out (and of a residual) are out_step apart. An
+// image has tiles_y x tiles_x patches.
 // A work-item takes item_patches patches, `block` of them at a time (a multiple of MR), in scratch memory of its own:
 // [36][block][channels], slot_step from point to point, then [36][block][columns padded to whole panels], product_step
 // from point to point.
 // Macros: MR, NV, PANEL; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include "winograd.h"
-#include <Winograd>
+#include <delegate.cpu.winograd.Winograd>
 
 // The position of a patch: its image, and its top left pixel in the output.
 INLINE int3 place(const int patch, __global const Winograd *restrict w) {
@@ -46,8 +46,8 @@ OUT_OF_LINE WIDE void read_patch(__global const float *restrict x, __global floa
     }
 }
 
-// MR slots, of which `count` are filled, times one panel. Rows past the last slot repeat it: memory there may contain
-// subnormal numbers, which are slow.
+// Multiplies MR slots, of which `count` are filled, by one panel. Rows past the last slot repeat it, because memory
+// there may contain subnormal numbers, which are slow.
 OUT_OF_LINE WIDE void multiply_slots(__global const float *restrict slots, __global const float *restrict panel,
                                      __global float *restrict out, const int count, const int depth,
                                      const int columns) {

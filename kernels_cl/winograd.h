@@ -1,9 +1,9 @@
-// The transforms of Winograd's F(4x4, 3x3), by the interpolation points 0, +-1/sqrt(2), +-sqrt(2) and infinity, along one
-// side of a patch. What a caller does not use of a result is not computed.
+// The transforms of Winograd's F(4x4, 3x3) along one side of a patch, with the interpolation points 0, +-1/sqrt(2),
+// +-sqrt(2) and infinity. Results that a caller does not use are not computed.
 #define ROOT_OF_HALF 0.70710678f
 #define ROOT_OF_TWO 1.41421356f
 
-// B^T x: for every point the coefficients of the polynomial that vanishes at the others.
+// B^T x: for every point, the coefficients of the polynomial that vanishes at the others.
 __attribute__((always_inline)) inline void transform_input(const floatv x[6], floatv y[6]) {
     const floatv even_a = x[4] - 2.0f * x[2], odd_a = ROOT_OF_HALF * (x[3] - 2.0f * x[1]);
     const floatv even_b = x[4] - 0.5f * x[2], odd_b = ROOT_OF_TWO * (x[3] - 0.5f * x[1]);

@@ -1,10 +1,10 @@
 // How workers of a region wait for each other (region.cl).
-#include <RegionSize>
+#include <delegate.plan.region_tables.RegionSize>
 
 #define LINE (REGION_SIZE_LINE_BYTES / 4)  // ints in a cache line
 #define PATIENCE 2000
 
-// A waiting worker yields to others, which may need its processor, as far as its compiler lets it.
+// A waiting worker yields to others, which may need its processor, if its compiler can express it.
 static void pause_worker(const int waited) {
 #if defined(LITECL_NATIVE)
     if (waited > PATIENCE) NATIVE_YIELD();

@@ -1,4 +1,4 @@
-// Dot products by instructions of x86, where they are there for vectors of VW ints: DOT4 and DOT2 of quantized.h.
+// Dot products by x86 instructions, if there are any for vectors of VW ints: DOT4 and DOT2 of quantized.h.
 // WebAssembly multiplies pairs of words as SSE2 does.
 //
 // VNNI multiplies four bytes at a time; without it pairs of bytes are widened to words. Its builtin functions took

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Hashable
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,6 @@ from litecl.delegate.backend.protocols import Device, Memory
 from litecl.delegate.cl_op import Launch, Operand, Scratch, Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import Region
-from litecl.delegate.plan.headers import Peak
 from litecl.delegate.plan.memory import Arena, align
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Work
@@ -26,6 +26,13 @@ _STEPS = 20_000
 _RUNS = 12
 _READ_AT_ONCE = 32 << 20  # least bytes per launch: smaller memory is read repeatedly
 _FLOAT_BYTES = 4
+
+
+class Peak(IntEnum):
+    """CHAINS: independent multiply-adds in flight in peak.cl; STREAMS: independent reads."""
+
+    CHAINS = 12
+    STREAMS = 8
 
 
 def flops(device: Device) -> float:
@@ -100,7 +107,9 @@ class _Items(NamedTuple):
 
 
 def _items(target: Target) -> _Items:
-    return target.either(_Items(64, _STEPS, 4, False), _Items(4096, _STEPS // 10, 1024, True))
+    if target.memory == "host":
+        return _Items(64, _STEPS, 4, False)
+    return _Items(4096, _STEPS // 10, 1024, True)
 
 
 def _work(target: Target) -> tuple[int, int]:

@@ -127,7 +127,7 @@ def tuned_model(
     usual = replace(kept, tiles={})
     own = {**options, "device": device, "cache_dir": directory, "profile": True, "strict": True}
     bench = _Bench(partial(_prepared, model, inputs, own), usual, timer, tick)
-    target = replace(given.on(_target_of(device, directory)), tuning=usual)
+    target = replace(_target_of(device, directory), tuning=usual)
     found = {one.products: one for one in bench.products if again or str(one.products) not in kept.tiles}
     problems = []
     for tiles in _rounds({products: candidates(target, products)[1:] for products in found}):

@@ -77,10 +77,11 @@ def tuned(directory: Path, *, again: bool = False, tick: Tick = no_tick) -> list
 def measure(device: FoundDevice, directory: Path, tick: Tick = no_tick) -> Measurement:
     """Time the candidates of every choice on a device. directory: the cache folder for programs."""
     target, bench = device.target(), _Bench(directory, tick)
-    trials, settings_of = target.either((_CPU_TRIALS, _settings), (_GPU_TRIALS, _no_settings))
+    is_cpu = target.memory == "host"
+    trials = _CPU_TRIALS if is_cpu else _GPU_TRIALS
     found = {trial.kernel: _schedule(trial, device, target, bench) for trial in trials}
     schedules = {kernel: schedule for kernel, schedule in found.items() if schedule is not None}
-    settings = settings_of(device, target, bench)
+    settings = _settings(device, target, bench) if is_cpu else {}
     return Measurement(Tuning(**settings, schedules=schedules), tuple(bench.timings))
 
 
@@ -89,10 +90,6 @@ def _settings(device: FoundDevice, target: Target, bench: "_Bench") -> Mapping[s
     found = _winograd_channels(device, target.vector_width, bench) | _speeds(device, bench)
     single, default = choose(), choose(flops=inf)
     return found | _small_flops(device, single, bench) if device == default != single else found
-
-
-def _no_settings(device: FoundDevice, target: Target, bench: "_Bench") -> Mapping[str, Any]:
-    return {}
 
 
 class _Bench:

@@ -6,13 +6,13 @@ from functools import cache
 from pathlib import Path
 
 from litecl import kernels_cl
+from litecl.delegate.kit.shared import header
 from litecl.delegate.launch import is_users
-from litecl.delegate.plan.headers import header
 from litecl.interpreter.errors import KernelBuildError
 
 _KERNELS = Path(kernels_cl.__file__).parent
 Defines = Mapping[str, str | int | float]
-_INCLUDE = re.compile(r'#include (?:"(\w+\.h)"|<(\w+)>)')
+_INCLUDE = re.compile(r'#include (?:"(\w+\.h)"|<([\w.]+)>)')
 
 
 def source_of(name: str) -> str:

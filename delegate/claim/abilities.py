@@ -21,8 +21,8 @@ def beyond(
     """
     if not target.float64 and cl_op.float64(node.options, inputs, outputs):
         return "its kernel computes in float64, and the device does not"
-    if cl_op.cpu_only and (reason := target.either(None, f"no kernel for {node.op.name} on GPUs")):
-        return reason
+    if cl_op.cpu_only and target.memory != "host":
+        return f"no kernel for {node.op.name} on GPUs"
     if not is_users:
         return None
     launches = _launches(cl_op, node, inputs, outputs[: len(node.outputs)], target)

@@ -3,13 +3,13 @@
 import operator
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import KW_ONLY, field, fields, replace
+from dataclasses import KW_ONLY, field, fields
 from functools import cached_property
 from numbers import Real
 from os import PathLike
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
-from litecl.delegate.cl_op import ClOp, DeviceOp, Target
+from litecl.delegate.cl_op import ClOp, DeviceOp
 from litecl.delegate.naming import close_names, did_you_mean
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.progress import USUAL_PATIENCE_S, Progress
@@ -21,7 +21,6 @@ from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import CUSTOMS
 
-_Target = TypeVar("_Target", bound=Target)
 Precision = Literal["fp32", "fp16"]
 WarmUpMode = Literal["block", "background"]
 KeptNode = str | int | tuple[int, int]
@@ -166,9 +165,10 @@ class CLOptions:
             raise DelegateError(f"a delegate for {self.device} cannot be pickled: use the name or index of its device")
         return {item.name: getattr(self, item.name) for item in fields(self)} | {"progress": None}
 
-    def on(self, target: _Target) -> _Target:
-        """Return a target adapted to these options."""
-        return replace(target, half_weights=self.precision == "fp16")
+    @property
+    def halves(self) -> bool:
+        """Whether large weights of products are stored as fp16."""
+        return self.precision == "fp16"
 
     def why_denied(self, op: str, place: tuple[int, int]) -> str | None:
         """Return why the user keeps a node on the CPU, or None. place: its subgraph and position."""

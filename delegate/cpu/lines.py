@@ -104,7 +104,7 @@ class Lines:
         return Grid(_KERNEL, (spans, g.columns, 1), shares).launch(
             _KERNEL,
             (*operands, np.int32(residual is not None), *activation.bounds),
-            tile.defines | weights.defines | activation.defines | second,
+            tile.defines | activation.defines | second,
             flops,
         )
 

@@ -1,33 +1,35 @@
 """A CPU as lowerings know it: few work-items, each a group of its own, with tiles in registers and long runs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from math import inf
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal
 
 from litecl.delegate.cl_op import CallOn
 from litecl.delegate.cpu import schedules
 from litecl.delegate.launch import Chunks, Grid, Tile, least_waste
-from litecl.delegate.target import PLAIN, Macros, Target, TilesByWidth
-from litecl.delegate.tuning import Schedule, TileShape
+from litecl.delegate.target import PLAIN, Macros, Own, Target, TilesByWidth
+from litecl.delegate.tuning import Schedule, TileShape, Tuning
 from litecl.interpreter.dataclass import dataclass
-
-_Way = TypeVar("_Way")
 
 _NARROWEST = 4  # floats in a vector
 _FOUR = 4  # bytes that a lane multiplies at once
 
 
 @dataclass(frozen=True)
-class CpuTarget(Target):
+class CpuTarget:
     """A CPU. vector_width: floats in a register, 8 with AVX2, 16 with AVX-512. compute_units: threads. takes_turns:
-    whether an operation on a vector of 16 takes as long as two on vectors of 8.
+    whether an operation on a vector of 16 takes as long as two on vectors of 8. The rest: see ``Target``.
     """
 
+    vector_width: int
+    compute_units: int
+    float64: bool = True
+    max_work_group_size: int = 1
+    local_mem_bytes: int = 0
+    tuning: Tuning = field(default_factory=Tuning)
     takes_turns: bool = False
-
-    def either(self, cpu: _Way, gpu: _Way) -> _Way:
-        """See ``Target``."""
-        return cpu
+    own: ClassVar[Own] = {}  # what is shared is a CPU's way
 
     @property
     def lanes(self) -> int:

@@ -1,5 +1,4 @@
-"""GPUs: their properties, and how lowerings use groups and local memory.
+"""GPUs: their target, passes and lowerings, and how those use groups and local memory.
 
-Code for CPUs doesn't know this room, except for operators' records, which name the lowerings for GPUs
-(``delegate/ops/gpu``) and the type of their target.
+No code for CPUs imports this room. ``own`` is the table of what a GPU does in its own way.
 """

@@ -96,24 +96,27 @@ class Block:
     reach: tuple[int, int]
 
 
-def block_share(target: GpuTarget, block: Block) -> BlockShare | None:
+def block_share(target: GpuTarget, block: Block, *, halves: bool) -> BlockShare | None:
     """Return how a GPU computes an inverted residual.
 
     None if separate convolutions keep the device busy and tiles would repeat much work, if fewer than half of its cores
-    would get a group, or if it has no room.
+    would get a group, or if it has no room. halves: whether large weights are stored as fp16.
     """
     wide = next((wide for most, wide in _BLOCK_COLUMNS.items() if block.columns <= most), None)
     if wide is None:
         return None
-    every = (_share(target, block, wide, pixels) for pixels in _BLOCK_PIXELS)
+    most = _most_sums(target, halves)
+    every = (_share(target, block, wide, pixels, most) for pixels in _BLOCK_PIXELS)
     shares = [share for share in every if share is not None and _pays(target, block, share)]
     busy = (share for share in shares if 2 * share.groups >= target.compute_units)
     best = next(busy, max(shares, key=lambda share: share.groups, default=None))
     return best if best is not None and 2 * best.groups >= target.cores else None
 
 
-def _share(target: GpuTarget, block: Block, wide: tuple[int, int], pixels: int) -> BlockShare | None:
-    """Return the share with tiles of at most ``pixels``; None if the device has no room for them."""
+def _share(target: GpuTarget, block: Block, wide: tuple[int, int], pixels: int, most_sums: int) -> BlockShare | None:
+    """Return the share with tiles of at most ``pixels``; None if the device has no room for them. most_sums: of a
+    work-item.
+    """
     height, width = _tile_of(pixels, block)
     down, across = -(-block.out[0] // height), -(-block.out[1] // width)
     tiles, chunks = block.images * down * across, -(-block.hidden // _HIDDEN)
@@ -124,7 +127,7 @@ def _share(target: GpuTarget, block: Block, wide: tuple[int, int], pixels: int) 
     rows, columns = ((n - 1) * stride + seen for n, stride, seen in _by_side((height, width), block))
     own = (pixels, height, width, down, across, block.images, (rows, columns), parts, block.hidden)
     share = BlockShare(*own, *wide)
-    return share if share.sums <= _most_sums(target) and target.has_room(_BLOCK_ITEMS, share.local) else None
+    return share if share.sums <= most_sums and target.has_room(_BLOCK_ITEMS, share.local) else None
 
 
 def _by_side(tile: tuple[int, int], block: Block) -> Iterator[tuple[int, int, int]]:
@@ -150,9 +153,9 @@ def _again(block: Block, share: BlockShare) -> int:
     return 2 * block.images * (seen - block.height * block.width) * block.depth * block.hidden
 
 
-def _most_sums(target: GpuTarget) -> int:
+def _most_sums(target: GpuTarget, halves: bool) -> int:
     """Return how many sums a work-item keeps; where registers are few, converting fp16 weights needs some of them."""
-    few = target.gpu.few_registers and target.half_weights
+    few = target.gpu.few_registers and halves
     return most_sums(target) // 2 if few else most_sums(target)
 
 

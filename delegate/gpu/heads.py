@@ -98,8 +98,8 @@ def by_copies(call: Call, lower: Lowering) -> list[Step]:
             before.append(copy(x, view(x.shape).transpose(turn), turned, view(turned.shape), bits(x.spec), target))
     after: list[Step] = []
     if turns[3]:
-        made, out = plain.outputs[0], call.outputs[0]
-        after.append(copy(made, view(made.shape).transpose(turns[3]), out, view(out.shape), bits(out.spec), target))
+        result, out = plain.outputs[0], call.outputs[0]
+        after.append(copy(result, view(result.shape).transpose(turns[3]), out, view(out.shape), bits(out.spec), target))
     return [*before, *lower(plain), *after]
 
 

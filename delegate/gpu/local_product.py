@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch
+from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch, Weights
 from litecl.delegate.gpu.groups import LocalShare
 from litecl.delegate.matmul.geometry import Geometry
-from litecl.delegate.matmul.product import Packed, panels
+from litecl.delegate.matmul.product import panels
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
@@ -97,7 +97,7 @@ def local_product(
     before = o.before
     seen, has_residual = window if before is None else before.window, residual is not None
     shape = LocalProduct(seen, *sizes, o.out_step, int(has_residual), int(aligned))
-    defines = {**layout, **Packed(o.weights).defines, **activation.defines}
+    defines = {**layout, **activation.defines}
     begins, added = tuple(slices), o.bias if residual is None else residual
     flops = 2 * len(slices) * share.rows * share.columns * share.depth
     local, bounds = share.tile.local, activation.bounds
@@ -117,11 +117,11 @@ def left_for_others(share: LocalShare) -> tuple[Arg, ...]:
     return Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32))
 
 
-def in_tiles(matrices: Array, share: LocalShare, *, halves: bool) -> Const:
+def in_tiles(matrices: Array, share: LocalShare) -> Weights:
     """Pack matrices [.., columns, depth] in panels as wide as a tile, the depth padded to whole steps."""
     more = share.padded_depth - share.depth
     padded = np.pad(matrices, ((0, 0), (0, 0), (0, more)))
-    return Const(panels(padded, share.tile.columns, halves=halves))
+    return Weights(Const(panels(padded, share.tile.columns)))
 
 
 def padded_bias(bias: Array | None, share: LocalShare) -> Const:

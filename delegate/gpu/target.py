@@ -1,41 +1,46 @@
 """A GPU as lowerings know it: many work-items, neighbours side by side, in groups that share local memory."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from importlib import import_module
 from typing import Literal, TypeVar
 
-from litecl.delegate.cl_op import CallOn, Launch, Local
+from litecl.delegate.cl_op import CallOn, Local
 from litecl.delegate.gpu import schedules
 from litecl.delegate.gpu.groups import LEAST_ITEMS, MOST_ITEMS
 from litecl.delegate.gpu.properties import Gpu
-from litecl.delegate.gpu.transpose import by_squares
 from litecl.delegate.launch import Chunks, Grid, Tile, least_waste
-from litecl.delegate.target import PLAIN, Macros, Matrices, Target, TilesByWidth
-from litecl.delegate.tuning import Schedule, TileShape
+from litecl.delegate.target import ONE_ROW, PLAIN, Macros, Own, TilesByWidth
+from litecl.delegate.tuning import Schedule, TileShape, Tuning
 from litecl.interpreter.dataclass import dataclass
 
-_Way = TypeVar("_Way")
 _Grid = TypeVar("_Grid", bound=Grid)
 
 
 @dataclass(frozen=True)
-class GpuTarget(Target):
-    """A GPU. vector_width: 4, elements that a work-item loads at once. gpu: its properties beyond a CPU's."""
+class GpuTarget:
+    """A GPU. vector_width: 4, elements that a work-item loads at once. gpu: its properties beyond a CPU's. The rest:
+    see ``Target``.
+    """
 
+    vector_width: int
+    compute_units: int
+    float64: bool = True
+    max_work_group_size: int = 1
+    local_mem_bytes: int = 0
+    tuning: Tuning = field(default_factory=Tuning)
     gpu: Gpu = field(default_factory=Gpu)
 
-    def either(self, cpu: _Way, gpu: _Way) -> _Way:
-        """See ``Target``."""
-        return gpu
+    @property
+    def own(self) -> Own:
+        """See ``Target``; imported by name, as what is in the table needs this class."""
+        table: Own = import_module("litecl.delegate.gpu.own").OWN
+        return table
 
     @property
     def cores(self) -> int:
         """See ``Gpu.cores``."""
         return self.gpu.cores(self.compute_units)
-
-    @property
-    def apart(self) -> "GpuTarget":
-        """See ``Target``."""
-        return replace(self, local_mem_bytes=0)
 
     def has_room(self, items: int, local: Local) -> bool:
         """Return whether the device can run a group of this many work-items with this much local memory."""
@@ -97,6 +102,11 @@ class GpuTarget(Target):
         """See ``Target``."""
         return self.schedule(kernel).pieces
 
+    @property
+    def batches(self) -> Sequence[TileShape]:
+        """See ``Target``."""
+        return ONE_ROW
+
     def tile_for(
         self, kernel: str, rows: int, columns: int, *, narrow: bool = False, among: TilesByWidth | None = None
     ) -> Tile:
@@ -120,13 +130,22 @@ class GpuTarget(Target):
         """Give each work-item a tile; adjacent ones take adjacent panels (``ROW_ITEM`` in kernels_cl/tile.h)."""
         return self._grouped(Grid(kernel, (*size[:2], products), (tile.rows, tile.columns, 1), order=(1, 0, 2)))
 
+    def tile_across(self, columns: int, depth: int) -> Tile | None:
+        """Return none: work-items are lanes."""
+        return None
+
+    @property
+    def line_tiles(self) -> Mapping[str, TilesByWidth]:
+        """See ``Target``."""
+        return {}
+
+    def gathered(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
+        """See ``Target``."""
+        return self.product(kernel, tile, size, products)
+
     def special(self, **flags: bool) -> dict[str, int]:
         """See ``Target``."""
         return {name: 1 for name, on in flags.items() if on}
-
-    def transposed(self, matrices: Matrices) -> Launch | None:
-        """See ``Target``."""
-        return by_squares(matrices, self.has_room)
 
 
 GpuCall = CallOn[GpuTarget]

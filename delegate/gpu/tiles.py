@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from litecl.delegate.gpu import schedules
 from litecl.delegate.gpu.groups import STEP, LocalShare, LocalTile, tiles_in
 from litecl.delegate.gpu.properties import Vendor
-from litecl.delegate.gpu.target import GpuTarget
+from litecl.delegate.gpu.target import GpuCall, GpuTarget
 from litecl.delegate.tuning import Products, Source
 
 _LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth; of one where units would be idle
@@ -36,6 +36,11 @@ _MEASURED = (
 """More tiles, which only a measurement chooses."""
 
 
+def arithmetic(call: GpuCall) -> str:
+    """Return the arithmetic of a product of floats; see ``Products``."""
+    return "fp16" if call.halves else "fp32"
+
+
 def local_share(
     target: GpuTarget,
     slices: int,
@@ -44,17 +49,16 @@ def local_share(
     depth: int,
     *,
     reads: str = "rows",
-    arithmetic: str = "",
+    arithmetic: str = "fp32",
 ) -> LocalShare | None:
     """Return how a GPU computes ``slices`` products of ``rows`` x ``depth`` and ``depth`` x ``columns``.
 
     As measured (``Tuning.tiles``), else by an estimate. None if the device has too little local memory, or its groups
-    are too small. reads, arithmetic: see ``Products``; floats by default.
+    are too small. reads, arithmetic: see ``Products``.
     """
     if not _usual_tiles(target):
         return None
-    stored = "fp16" if target.half_weights else "fp32"
-    products = Products(slices, rows, columns, depth, reads, arithmetic or stored)
+    products = Products(slices, rows, columns, depth, reads, arithmetic)
     kept = target.tuning.tiles.get(str(products))
     measured = (share for share in possible_shares(target, products) if share.tiled.tile == kept)
     return (next(measured, None) if kept else None) or estimated_share(target, products)

@@ -1,6 +1,6 @@
 """Data that host and kernels share: records and codes as OpenCL C text, and records packed as that text lays them out.
 
-A kernel file writes ``#include <Name>`` for a record or codes of that name (listed in ``delegate/plan/headers.py``) and
+A kernel file includes a record or codes by their path in litecl, ``#include <delegate.matmul.geometry.Geometry>``, and
 uses fields and codes by name only. So a field is declared once, and nobody keeps an order in sync by hand.
 """
 
@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from enum import IntEnum
 from functools import cache
+from importlib import import_module
 from typing import Any, get_type_hints
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Const, Launch, Record
+from litecl.delegate.cl_op import Arg, Const, Launch, Record, Weights
+from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array
 
 _SCALARS: dict[Any, tuple[str, Any]] = {
@@ -49,6 +51,22 @@ def dtype_of(record: type) -> np.dtype[Any]:
     if gaps := aligned.itemsize - dense.itemsize:
         raise TypeError(f"{record.__name__}: expected fields without gaps between them, got {gaps} bytes of gaps")
     return aligned
+
+
+@cache
+def header(path: str) -> str:
+    """Return the OpenCL C of the record or codes at a path within litecl: ``delegate.matmul.geometry.Geometry``.
+
+    Raises KernelBuildError if there are none.
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        shared = getattr(import_module(f"litecl.{module}"), name)
+    except (ModuleNotFoundError, AttributeError):
+        shared = None
+    if not (isinstance(shared, type) and (is_dataclass(shared) or issubclass(shared, IntEnum))):
+        raise KernelBuildError(f"#include <{path}>: litecl declares no such record or codes")
+    return text(shared)
 
 
 def text(shared: type) -> str:
@@ -93,13 +111,15 @@ def _values(value: Any) -> tuple[Any, ...]:
 
 
 def with_constants(launch: Launch) -> Launch:
-    """Return a launch whose records are replaced by constants."""
+    """Return a launch whose weights and records are replaced by constants."""
     return replace(launch, args=tuple(_constant(arg) for arg in launch.args))
 
 
 def _constant(arg: Arg) -> Arg:
     if isinstance(arg, Record):
         return Const(packed(type(arg), (arg,)))
+    if isinstance(arg, Weights):
+        return arg.values
     if not isinstance(arg, tuple):
         return arg
     return Const(packed(type(arg[0]), arg) if arg else _NO_RECORDS)

@@ -15,7 +15,7 @@ from litecl.delegate.cl_op import Arg, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.claims import BITS
 from litecl.delegate.kit.loops import Loop, LoopNest, Strides, by_array, loop_nest, loops_over
 from litecl.delegate.kit.schedule import Chunks, chunks, elements
-from litecl.delegate.target import Matrices
+from litecl.delegate.target import own
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
@@ -26,6 +26,22 @@ class Square(IntEnum):
     """The tile of transpose.cl: SIDE rows and columns."""
 
     SIDE = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Matrices:
+    """``count`` matrices to transpose, of ``rows`` x ``columns`` elements of ``size_bytes``, of OpenCL type ``bits``.
+
+    memory: source, destination and the table of the dimensions around them; sizes: the next arguments (transpose.cl).
+    """
+
+    count: int
+    rows: int
+    columns: int
+    size_bytes: int
+    bits: str
+    memory: tuple[Arg, ...]
+    sizes: tuple[np.int32, ...]
 
 
 _ORIGIN = np.zeros(1, np.int8)
@@ -167,7 +183,7 @@ def _transpose(
     bits: str,
     target: Target,
 ) -> Launch:
-    """Return a copy in square tiles, on a GPU through local memory. loops: the outer ones, over rows (adjacent in
+    """Return a copy in square tiles, in the device's own way. loops: the outer ones, over rows (adjacent in
     ``into``), over columns (adjacent in ``source``).
     """
     around, (rows, row_strides), (columns, column_strides) = loops
@@ -176,11 +192,15 @@ def _transpose(
     sizes = tuple(np.int32(value) for value in (rows, columns, row_strides[0], column_strides[1], at, to))
     size_bytes = next(size for size, name in BITS.items() if name == bits)
     matrices = Matrices(math.prod(dims), rows, columns, size_bytes, bits, (source, into, table), sizes)
-    if (in_groups := target.transposed(matrices)) is not None:
-        return in_groups
-    tiles = math.prod(dims) * -(-rows // Square.SIDE) * -(-columns // Square.SIDE)
-    share = chunks("transpose", tiles, target, work=Square.SIDE * Square.SIDE)
-    return share.launch("transpose", (source, into, table, *share.args, *sizes), {"T": bits})
+    return own(target, transposed)(matrices, target)
+
+
+def transposed(matrices: Matrices, target: Target) -> Launch:
+    """Return the launch that transposes matrices in squares."""
+    m = matrices
+    squares = m.count * -(-m.rows // Square.SIDE) * -(-m.columns // Square.SIDE)
+    share = chunks("transpose", squares, target, work=Square.SIDE * Square.SIDE)
+    return share.launch("transpose", (*m.memory, *share.args, *m.sizes), {"T": m.bits})
 
 
 def _interleave(

@@ -3,11 +3,12 @@
 Weights are packed on the host where they are constant, by a kernel where they are not.
 """
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch, Target
+from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch, Target, Weights
 from litecl.delegate.kit.schedule import Tile
 from litecl.interpreter.buffers import aligned
 from litecl.interpreter.dataclass import dataclass
@@ -16,10 +17,10 @@ from litecl.interpreter.graph import Array
 CACHED_WEIGHTS = 1 << 18  # elements that fit in a CPU's second-level cache
 
 
-def panels(matrices: Array, panel: int, *, halves: bool = False) -> Array:
+def panels(matrices: Array, panel: int) -> Array:
     """Pack matrices [.., columns, depth] as [.., columns / panel, depth, panel], padded with columns of zeros.
 
-    halves: as fp16, if that pays. The result is read-only: the device may read it in place.
+    The result is read-only: the device may read it in place.
     """
     *outer, columns, depth = matrices.shape
     whole, rest = divmod(columns, panel)
@@ -30,13 +31,22 @@ def panels(matrices: Array, panel: int, *, halves: bool = False) -> Array:
     if rest:
         packed[..., whole, :, :rest] = matrices[..., whole * panel :, :].swapaxes(-1, -2)
     packed.flags.writeable = False
-    return in_halves(packed) if halves else packed
+    return packed
 
 
-def in_halves(weights: Array) -> Array:
-    """Convert weights to fp16 if they exceed a CPU's cache (reading costs more than converting) and none overflows."""
-    pays = weights.size > CACHED_WEIGHTS and np.max(np.abs(weights)) <= np.finfo(np.float16).max
-    return weights.astype(np.float16) if pays else weights
+def in_halves(launch: Launch) -> Launch:
+    """Return a launch with fp16 weights if they exceed a CPU's cache (reading costs more than converting) and none
+    overflows.
+    """
+    args, defines = [*launch.args], {**launch.defines}
+    for i, arg in enumerate(args):
+        if isinstance(arg, Weights) and (values := arg.values.data) is not None and _pays(values):
+            args[i], defines[arg.macro] = Const(values.astype(np.float16)), 1
+    return replace(launch, args=tuple(args), defines=defines)
+
+
+def _pays(weights: Array) -> bool:
+    return weights.size > CACHED_WEIGHTS and bool(np.max(np.abs(weights)) <= np.finfo(np.float16).max)
 
 
 @dataclass(frozen=True)
@@ -68,20 +78,15 @@ class Packed:
     values: Arg
     steps: tuple[Launch, ...] = ()
 
-    @property
-    def defines(self) -> dict[str, str | int | float]:
-        """The macro of tile.h for weights in fp16."""
-        data = self.values.data if isinstance(self.values, Const) else None
-        return {"HALF_WEIGHTS": 1} if data is not None and data.dtype == np.float16 else {}
+
+def packed_weights(weights: Operand, groups: int, columns: int, panel: int, target: Target) -> Packed:
+    """Pack the rows of ``groups`` matrices, [groups * columns, ..]."""
+    whole = packed(weights, groups, columns, panel, target)
+    return Packed(Weights(whole.values)) if isinstance(whole.values, Const) else whole
 
 
-def packed(
-    values: Operand | None, groups: int, columns: int, panel: int, target: Target, *, halves: bool = False
-) -> Packed:
-    """Pack the rows of ``groups`` matrices, [groups * columns, ..], or a bias of as many elements; None is zeros.
-
-    halves: constants as fp16, if that pays.
-    """
+def packed(values: Operand | None, groups: int, columns: int, panel: int, target: Target) -> Packed:
+    """Pack the rows of ``groups`` matrices, or a bias of groups * columns elements; None is zeros."""
     rows = groups * columns
     if values is not None and values.data is None:
         depth = values.spec.size // rows
@@ -90,7 +95,7 @@ def packed(
     known = np.zeros(rows, np.float32) if values is None else values.value
     if not known.size:
         return Packed(Const(np.zeros(1, np.float32)))
-    return Packed(Const(panels(known.reshape(groups, columns, -1), panel, halves=halves)))
+    return Packed(Const(panels(known.reshape(groups, columns, -1), panel)))
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,6 @@ def gemm(
     return grid.launch(
         "gemm",
         (x, weights.values, bias.values, added, out, p.begins, *(np.int32(n) for n in sizes), *activation.bounds),
-        tile.defines | weights.defines | activation.defines,
+        tile.defines | activation.defines,
         p.flops,
     )

@@ -10,14 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step, or_else
+from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
 from litecl.delegate.cpu.target import CpuCall, filled
 from litecl.delegate.kit.claims import FLOAT, bits, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import Tile
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.matmul.attention import AttentionOptions, attention, begins, booleans, flops, values_in_rows
-from litecl.delegate.ops.gpu import attention as gpu
 from litecl.interpreter.graph import TensorSpec
 
 _FEW_ROWS = 16  # of queries, for which packing keys does not pay
@@ -25,7 +24,8 @@ _PANELS, _PANELS_MASKED = 8, 2  # of keys in a block, whose scores are exponenti
 _ROWS_AT_ONCE = 4  # queries that share reads of unpacked keys and values
 
 
-def _lower(call: Call) -> list[Step]:
+def lower(call: Call) -> list[Step]:
+    """Return the launch that takes one query at a time, and reads keys and values in place."""
     return [_as_they_are(call, 1)]
 
 
@@ -102,16 +102,11 @@ def _side_by_side(call: Call, parts: tuple[int, int], axis: int, steps: list[Ste
     shape = [*first.shape]
     shape[axis] += second.shape[axis]
     whole = Operand(TensorSpec(first.spec.type, tuple(shape)))
-    places = np.split(view(shape), [first.shape[axis]], axis)
-    for part, place in zip((first, second), places, strict=True):
-        steps.append(copy(part, view(part.shape), whole, place, bits(part.spec), call.target))
+    halves = np.split(view(shape), [first.shape[axis]], axis)
+    for part, into in zip((first, second), halves, strict=True):
+        steps.append(copy(part, view(part.shape), whole, into, bits(part.spec), call.target))
     return whole
 
 
-ATTENTION = ClOp(
-    composed("ATTENTION", AttentionOptions),
-    claim=takes(*FLOAT),
-    cpu=_on_cpu,
-    gpu=or_else(gpu.attention, gpu.turned(_lower)),
-)
+ATTENTION = ClOp(composed("ATTENTION", AttentionOptions), claim=takes(*FLOAT), lower=_on_cpu)
 JOINED_ATTENTION = ClOp(composed("JOINED_ATTENTION", AttentionOptions), claim=takes(*FLOAT), lower=_joined)

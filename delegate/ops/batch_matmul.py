@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Scratch, Step, or_else
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Scratch, Step, Weights
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile
 from litecl.delegate.matmul.product import Begin, Packed, Product, Strided, gemm, pack, packed, panels
-from litecl.delegate.ops.gpu import products
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 
@@ -48,7 +47,7 @@ def _panels(call: Call, tile: Tile, depth: int, columns: int) -> Packed:
     y = call.input(1)
     if y.data is not None:
         matrices = y.data if call.options.adj_y else y.data.swapaxes(-1, -2)
-        return Packed(Const(panels(matrices, tile.panel, halves=call.target.half_weights)))
+        return Packed(Weights(Const(panels(matrices, tile.panel))))
     if columns == tile.panel and not call.options.adj_y:
         return Packed(y)  # one panel: its layout is that of the matrix
     row_step, column_step = (1, depth) if call.options.adj_y else (columns, 1)
@@ -68,7 +67,6 @@ CL_OPS = (
         BATCH_MATMUL,
         claim=claims.takes(*claims.FLOAT),
         lower=lower,
-        gpu=or_else(products.batch_matmul, lower),
         fuses_activation=True,
         fuses_residual=True,
     ),

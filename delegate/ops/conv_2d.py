@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Lowering, Operand, Record, Refusal, Scratch, Step, or_else
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Scratch, Step
 from litecl.delegate.cpu.lines import lines_of
 from litecl.delegate.cpu.winograd import winograd
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile
 from litecl.delegate.matmul.geometry import Geometry, Placement, geometry, reached
-from litecl.delegate.matmul.product import Packed, Product, gemm, packed
+from litecl.delegate.matmul.product import Packed, Product, gemm, packed, packed_weights
 from litecl.delegate.ops import depthwise_conv_2d
-from litecl.delegate.ops.gpu import products
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
@@ -41,17 +40,16 @@ def _claim(options: Conv2DOptions, inputs: claims.Specs, outputs: Sequence[Tenso
     return refused or reached(options, inputs, outputs)
 
 
-def _lower(call: Call, depthwise: Lowering, by_patches: ByPatches | None = None) -> list[Step]:
+def lower(call: Call, by_patches: ByPatches | None = None) -> list[Step]:
     """Return the steps of a convolution.
 
-    depthwise: lowers one whose groups are single channels. by_patches: an alternative for constant 3x3 filters; returns
-    None where it doesn't suit.
+    by_patches: an alternative for constant 3x3 filters; returns None where it doesn't suit.
     """
     (x, filter_, bias), out = call.weighted, call.outputs[0]
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], out.shape, call.pads)
     plain = call.residual is None and out.row_step is None
     if g.group_channels == 1 < g.channels and filter_.data is not None and plain:
-        return depthwise(replace(call, inputs=(x, _by_tap(filter_.data), bias)))
+        return _DEPTHWISE.steps(replace(call, inputs=(x, _by_tap(filter_.data), bias)))
     if by_patches is not None and g.is_3x3 and filter_.data is not None and (launches := by_patches(call, g)):
         return [*launches]
     return window_product(call, g, x, filter_, bias, out)
@@ -75,7 +73,7 @@ def window_product(
     lines = lines_of(g, target) if target.line_tiles and g.groups == 1 and not g.is_product else None
     kernel = "gemm" if plain else "conv_2d"
     tile = lines.tile if lines else target.tile_for(kernel, g.pixels, g.group_columns, narrow=True)
-    weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)
+    weights = packed_weights(filter_, g.groups, g.group_columns, tile.panel, target)
     added = packed(bias, g.groups, g.group_columns, tile.panel, target)
     place = place or Placement(height=g.out_height, width=g.out_width, pixel_step=step)
     if plain:
@@ -117,7 +115,7 @@ def _gathered(
     return grid.launch(
         "conv_2d",
         (*operands, shape, np.int32(call.residual is not None), *call.activation.bounds),
-        tile.defines | weights.defines | call.activation.defines,
+        tile.defines | call.activation.defines,
         g.flops,
     )
 
@@ -126,8 +124,7 @@ CL_OPS = (
     ClOp(
         CONV_2D,
         claim=_claim,
-        cpu=partial(_lower, depthwise=_DEPTHWISE.cpu, by_patches=winograd),
-        gpu=or_else(products.convolution, partial(_lower, depthwise=_DEPTHWISE.gpu)),
+        lower=partial(lower, by_patches=winograd),
         fuses_activation=True,
         fuses_residual=True,
         fuses_pads=True,

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Record, Refusal, Step, Target
+from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Record, Refusal, Step, Target, Weights
 from litecl.delegate.kit import claims
 from litecl.delegate.matmul.product import Packed, Strided, pack, packed, panels
 from litecl.interpreter.dataclass import dataclass
@@ -68,7 +68,7 @@ def _transposed(call: Call) -> list[Step]:
     slides = [Slide(*each[:2], *each[2]) for each in zip(x.shape[1:4], y.shape[1:4], window, strict=True)]
     weights = filter_.value.swapaxes(3, 4).reshape(-1, y.shape[4])
     bias = call.inputs[3] if len(call.inputs) > 3 else None
-    return _lower(call, x, bias, slides, partial(_constant, weights, call.target), transposed=True)
+    return _lower(call, x, bias, slides, partial(_constant, weights), transposed=True)
 
 
 def _lower(
@@ -94,7 +94,7 @@ def _lower(
     operands = (x, weights.values, added.values, zeros, call.residual or added.values, y, volume)
     numbers = (np.int32(n) for n in (rows, *grid.shares[:2], call.residual is not None))
     work = 2 * math.prod(x.shape[:-1] if transposed else y.shape[:-1]) * columns * depth
-    defines = tile.defines | weights.defines | call.activation.defines | ({"TRANSPOSED": 1} if transposed else {})
+    defines = tile.defines | call.activation.defines | ({"TRANSPOSED": 1} if transposed else {})
     launch = grid.launch("conv_3d", (*operands, *numbers, *call.activation.bounds), defines, work)
     return [*weights.steps, *added.steps, launch]
 
@@ -106,11 +106,11 @@ def _packed(filter_: Operand, target: Target, panel: int) -> Packed:
     if filter_.data is None:
         scratch, launch = pack(filter_, Strided(1, depth, columns, 0, columns, 1), panel, target)
         return Packed(scratch, (launch,))
-    return _constant(filter_.value.reshape(depth, columns), target, panel)
+    return _constant(filter_.value.reshape(depth, columns), panel)
 
 
-def _constant(matrix: Array, target: Target, panel: int) -> Packed:
-    return Packed(Const(panels(matrix.T, panel, halves=target.half_weights)))
+def _constant(matrix: Array, panel: int) -> Packed:
+    return Packed(Weights(Const(panels(matrix.T, panel))))
 
 
 CL_OPS = (

@@ -1,20 +1,18 @@
 """DEPTHWISE_CONV_2D on the device."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Record, Refusal, Step, Target
-from litecl.delegate.cpu.target import CpuTarget, spread
-from litecl.delegate.gpu.pixel_groups import pixel_share
-from litecl.delegate.gpu.target import GpuTarget
+from litecl.delegate.cpu.target import spread
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Grid, aligned, rows_of, width_of
 from litecl.delegate.matmul.geometry import Geometry, geometry, reached
 from litecl.delegate.matmul.product import Packed, Strided, pack
+from litecl.delegate.target import own
 from litecl.delegate.tuning import Tiled
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import TensorSpec
@@ -44,7 +42,7 @@ def _claim(options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Seque
     return refused or reached(options, inputs, outputs)
 
 
-class _Share(NamedTuple):
+class Share(NamedTuple):
     """A work-item's share, in tiles of ``rows`` x ``pixels``; local, tiled: as in ``Grid``; defines: macros."""
 
     items: Depthwise
@@ -55,7 +53,7 @@ class _Share(NamedTuple):
     defines: Mapping[str, str | int | float] = MappingProxyType({})
 
 
-def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
+def share_of(g: Geometry, target: Target) -> Share:
     """Give a work-item all columns of some rows; all channels too, if there are enough rows."""
     rows = min(_ROWS, g.out_height) if g.dilation_y == 1 and g.stride_y <= g.kernel_height else 1
     bands, vectors = -(-g.images * g.out_height // rows), -(-g.channels // target.vector_width)
@@ -67,22 +65,16 @@ def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
     usual = target.schedule(_KERNEL).usual_rows  # a model's other nodes share this code
     near = g.near and pixels <= g.out_width  # else a tile has windows that don't exist
     defines: dict[str, str | int | float] = {"NEAR": 1} if near else {}
-    return _Share(items, rows, pixels, defines=defines if pixels == usual else defines | g.guarded(pixels))
+    return Share(items, rows, pixels, defines=defines if pixels == usual else defines | g.guarded(pixels))
 
 
-def _gpu_share(g: Geometry, target: GpuTarget) -> _Share:
-    """Give a work-item a few pixels of a vector of channels."""
-    share = pixel_share(target, g.images * g.out_height, g.out_width, g.channels, g.taps)
-    return _Share(Depthwise(g, 1, share.pixels, share.width), 1, share.pixels, share.local, share.tiled)
-
-
-def _lower(share_of: Callable[[Geometry, Any], _Share], call: Call) -> list[Step]:
+def _lower(call: Call) -> list[Step]:
     """Lower a call whose filter is [1, height, width, channels * multiplier]."""
     (x, filter_, bias), out, target = call.weighted, call.outputs[0], call.target
     g = geometry(call.options, x.shape, filter_.shape[1:3], 1, out.shape, call.pads)
     weights = _by_multiplier(filter_, g.taps, g, target)
     added = _by_multiplier(bias, 1, g, target)
-    share = share_of(g, target)
+    share = own(target, share_of)(g, target)
     items = share.items
     counts = g.channels, g.images * g.out_height, g.out_width
     shares = items.item_channels, items.item_rows, items.item_pixels
@@ -110,7 +102,7 @@ def _by_multiplier(values: Operand | None, taps: int, g: Geometry, target: Targe
     return Packed(scratch, (launch,))
 
 
-def _defines(g: Geometry, share: _Share, target: Target) -> dict[str, str | int | float]:
+def _defines(g: Geometry, share: Share, target: Target) -> dict[str, str | int | float]:
     defines: dict[str, str | int | float] = {"PIXELS": share.pixels, **aligned(target, g.channels), **share.defines}
     if share.rows > 1:
         defines["ROWS"] = share.rows
@@ -127,8 +119,7 @@ CL_OPS = (
     ClOp(
         DEPTHWISE_CONV_2D,
         claim=_claim,
-        cpu=partial(_lower, _cpu_share),
-        gpu=partial(_lower, _gpu_share),
+        lower=_lower,
         fuses_activation=True,
         fuses_pads=True,
     ),

@@ -1,16 +1,14 @@
 """LSTM on the device: one step of the cell, in the full form and in the basic one."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import chunks
-from litecl.delegate.matmul.product import Product, gemm, packed
-from litecl.delegate.ops.gpu import cells
-from litecl.delegate.recurrent.lstm_cell import Run, clips_of, memory_of, run
+from litecl.delegate.matmul.product import Product, gemm, packed, packed_weights
+from litecl.delegate.recurrent.lstm_cell import clips_of, memory_of, run
 from litecl.delegate.recurrent.operands import cell_of, claim
 from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.graph import TensorSpec
@@ -22,7 +20,7 @@ def _claim(options: LSTMOptions, inputs: claims.Specs, outputs: Sequence[TensorS
     return claim(options, inputs, (FULL,), 0)
 
 
-def _lower(run: Run, call: Call) -> list[Step]:
+def _lower(call: Call) -> list[Step]:
     x, (out, *states) = call.input(0), call.outputs
     cell = cell_of(call, FULL)
     one_step = time_loop(1, x.shape[0], cell.outputs, time_major=True)
@@ -38,7 +36,7 @@ def _lower_basic(call: Call) -> list[Step]:
     (batch, depth), units = x.shape, h.shape[1]
     share = chunks("basic_lstm", batch, target, work=depth + units)
     tile = target.tile_for("gemm", batch, 4 * units)
-    weights = packed(matrix, 1, 4 * units, tile.panel, target, halves=target.half_weights)
+    weights = packed_weights(matrix, 1, 4 * units, tile.panel, target)
     start = packed(bias, 1, 4 * units, tile.panel, target)
     product = Product(batch, 4 * units, depth + units)
     return [
@@ -51,6 +49,6 @@ def _lower_basic(call: Call) -> list[Step]:
 
 
 CL_OPS = (
-    ClOp(LSTM, claim=_claim, cpu=partial(_lower, run), gpu=partial(_lower, cells.run)),
+    ClOp(LSTM, claim=_claim, lower=_lower),
     ClOp(BASIC_LSTM, claim=claims.takes(*claims.FLOAT), lower=_lower_basic),
 )

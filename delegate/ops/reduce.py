@@ -1,7 +1,8 @@
 """Reductions over any axes: one launch for every group of adjacent axes, the innermost first."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -22,8 +23,8 @@ from litecl.delegate.kit.claims import (
     typed,
 )
 from litecl.delegate.kit.schedule import chunks
-from litecl.delegate.ops.gpu.reduce import Reductions
 from litecl.delegate.quantized.integers import alike
+from litecl.delegate.target import own
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.kit.types import limits
@@ -33,7 +34,7 @@ from litecl.interpreter.schema import TensorType
 
 
 @dataclass(frozen=True)
-class _Stage:
+class Stage:
     """A reduction of [outer, length, inner] to [outer, inner]."""
 
     outer: int
@@ -55,7 +56,7 @@ class _Reduction:
         return of(type_, {"zero": 0, "one": 1, "least": least, "largest": largest}[self.start])
 
 
-def _stages(shape: Shape, axes: Sequence[int], gpu: Reductions | None) -> list[_Stage]:
+def _stages(shape: Shape, axes: Sequence[int], target: Target) -> list[Stage]:
     """Return the sequence of reductions that together make up the whole."""
     groups = [
         (reduced, math.prod(shape[axis] for axis in run))
@@ -66,16 +67,21 @@ def _stages(shape: Shape, axes: Sequence[int], gpu: Reductions | None) -> list[_
         at = max(i for i, (reduced, _) in enumerate(groups) if reduced)
         outer = math.prod(size for _, size in groups[:at])
         inner = math.prod(size for _, size in groups[at + 1 :])
-        stages += _shared_out(_Stage(outer, groups[at][1], inner), gpu)
+        stages += _shared_out(Stage(outer, groups[at][1], inner), target)
         del groups[at]
     return stages
 
 
-def _shared_out(stage: _Stage, gpu: Reductions | None) -> list[_Stage]:
-    """Reduce a long line on a GPU in two steps: its parts, then their results."""
-    parts = 1 if gpu is None else gpu.pieces(stage.outer * stage.inner, stage.length)
-    first = _Stage(stage.outer * parts, stage.length // parts, stage.inner)
-    return [first, _Stage(stage.outer, parts, stage.inner)] if parts > 1 else [stage]
+def _shared_out(stage: Stage, target: Target) -> list[Stage]:
+    """Reduce a long line in two steps if the device divides it: its parts, then their results."""
+    parts = own(target, parts_of)(stage, target)
+    first = Stage(stage.outer * parts, stage.length // parts, stage.inner)
+    return [first, Stage(stage.outer, parts, stage.inner)] if parts > 1 else [stage]
+
+
+def parts_of(stage: Stage, target: Target) -> int:
+    """Return the number of equal parts that each line is divided into: one, as a CPU has few units."""
+    return 1
 
 
 def _accumulator(type_: TensorType, reduction: _Reduction) -> TensorType:
@@ -83,11 +89,11 @@ def _accumulator(type_: TensorType, reduction: _Reduction) -> TensorType:
     return TensorType.INT64 if reduction.mean and type_ == TensorType.INT32 else type_
 
 
-def _lower(call: Call, reduction: _Reduction, gpu: Reductions | None = None) -> list[Step]:
+def _lower(reduction: _Reduction, call: Call) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
     rank = len(x.shape)
     axes = {axis % rank for axis in integers(call.input(1).data)} if rank else set()
-    return reduced(x, sorted(axes), y, y.spec.type, reduction, call.target, gpu) or [Alias(y, x)]
+    return reduced(x, sorted(axes), y, y.spec.type, reduction, call.target) or [Alias(y, x)]
 
 
 def reduced(
@@ -97,13 +103,9 @@ def reduced(
     type_: TensorType,
     reduction: _Reduction,
     target: Target,
-    gpu: Reductions | None = None,
 ) -> list[Step]:
-    """Return the launches that reduce ``x`` to ``y``, whose element type may be wider; none if there are no axes.
-
-    gpu: how a GPU reduces lines in groups.
-    """
-    stages = _stages(x.shape, axes, gpu)
+    """Return the launches that reduce ``x`` to ``y``, whose element type may be wider; none if there are no axes."""
+    stages = _stages(x.shape, axes, target)
     wide = _accumulator(type_, reduction)
     count = math.prod(x.shape[axis] for axis in axes)
     steps: list[Step] = []
@@ -113,7 +115,7 @@ def reduced(
         into = y if last else Scratch(stage.outer * stage.inner * wide.dtype.itemsize)
         types = (x.spec.type if i == 0 else wide, wide, type_ if last else wide)
         divisor = count if last and reduction.mean else None
-        steps.append(_launch(source, into, stage, types, reduction, divisor, target, gpu))
+        steps.append(_launch(source, into, stage, types, reduction, divisor, target))
         source = into
     return steps
 
@@ -121,31 +123,34 @@ def reduced(
 def _launch(
     source: Arg,
     into: Arg,
-    stage: _Stage,
+    stage: Stage,
     types: tuple[TensorType, TensorType, TensorType],
     reduction: _Reduction,
     divisor: int | None,
     target: Target,
-    gpu: Reductions | None,
 ) -> Launch:
     defines: dict[str, str | int] = {name: C_TYPES[type_] for name, type_ in zip("TAR", types, strict=True)}
     defines["OP"] = reduction.function
     if divisor is not None:
         defines["MEAN"] = 1
-    start, by = reduction.first(types[1]), of(types[1], divisor or 1)
-    shape = stage.outer, stage.length, stage.inner
-    in_groups = None if gpu is None else gpu.launch(source, into, shape, defines, start, by)
-    if in_groups is not None:
-        return in_groups
-    share = chunks(
-        "reduce",
-        stage.outer * stage.inner,
-        target,
-        step=1 if stage.inner == 1 else min(stage.inner, target.vector_width),
-        work=stage.length,
-    )
-    sizes = np.int32(stage.length), np.int32(stage.inner)
-    args = (source, into, *share.args, *sizes, start, by)
+    numbers = reduction.first(types[1]), of(types[1], divisor or 1)
+    return own(target, launch)(source, into, stage, defines, numbers, target)
+
+
+def launch(
+    source: Arg,
+    into: Arg,
+    stage: Stage,
+    defines: Mapping[str, str | int | float],
+    numbers: tuple[np.generic, np.generic],
+    target: Target,
+) -> Launch:
+    """Return the launch of a stage, of which a work-item reduces whole lines. defines: macros of reduce.cl. numbers:
+    the initial value and the divisor.
+    """
+    step = 1 if stage.inner == 1 else min(stage.inner, target.vector_width)
+    share = chunks("reduce", stage.outer * stage.inner, target, step=step, work=stage.length)
+    args = (source, into, *share.args, np.int32(stage.length), np.int32(stage.inner), *numbers)
     entry = "reduce_rows" if stage.inner == 1 else "reduce_columns"
     return share.launch(entry, args, defines, stage.outer * stage.length * stage.inner)
 
@@ -159,12 +164,7 @@ def _cl_op(op: Op, reduction: _Reduction, *allowed: TensorType) -> ClOp:
     # Quantized tensors with the same scale compare as their integers do.
     orders = reduction.function in ("MAX", "MIN")
 
-    return ClOp(
-        op,
-        claim=claim,
-        cpu=lambda call: _lower(call, reduction),
-        gpu=lambda call: _lower(call, reduction, Reductions(call.target)),
-    )
+    return ClOp(op, claim=claim, lower=partial(_lower, reduction))
 
 
 SUMS = _Reduction("ADD", "zero")

@@ -74,7 +74,8 @@ def _lower_integers(call: Call, *, by_lines: bool) -> list[Step]:
     return [share.launch("quantized_bilinear", args, defines, 8 * y.spec.size)]
 
 
-def _lower_bilinear(call: Call, *, by_lines: bool) -> list[Step]:
+def lower_bilinear(call: Call, *, by_lines: bool) -> list[Step]:
+    """Lower RESIZE_BILINEAR. by_lines: whether a work-item of integers keeps the sums of two lines of the image."""
     x, (y,), options = call.input(0), call.outputs, call.options
     if x.spec.type in QUANTIZED:
         return _lower_integers(call, by_lines=by_lines)
@@ -103,8 +104,7 @@ CL_OPS = (
     ClOp(
         RESIZE_BILINEAR,
         claim=_claim_bilinear,
-        cpu=partial(_lower_bilinear, by_lines=True),
-        gpu=partial(_lower_bilinear, by_lines=False),
+        lower=partial(lower_bilinear, by_lines=True),
     ),
     ClOp(RESIZE_NEAREST_NEIGHBOR, claim=moves, lower=_lower_nearest),
 )

@@ -1,14 +1,12 @@
 """RNN, UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN on the device: cells of one gate."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.ops.gpu import cells
 from litecl.delegate.recurrent.both_ways import both_ways
-from litecl.delegate.recurrent.lstm_cell import Memory, Run, run
+from litecl.delegate.recurrent.lstm_cell import Memory, run
 from litecl.delegate.recurrent.operands import Cell, claim_floats, matrix_at, vector_at
 from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.graph import TensorSpec
@@ -39,7 +37,7 @@ def _cell(call: Call, first: int, aux: int | None = None) -> Cell:
     return Cell([weights], [recurrent], [bias], [] if linked is None else [linked], [], [], None, None)
 
 
-def _lower(run: Run, call: Call) -> list[Step]:
+def _lower(call: Call) -> list[Step]:
     """Return the launches of one step, or of a sequence."""
     x, (out, after) = call.input(0), call.outputs
     time_major = getattr(call.options, "time_major", True)
@@ -49,21 +47,16 @@ def _lower(run: Run, call: Call) -> list[Step]:
     return [*run(call, cell, way, [x], out, Memory([call.input(_FORWARD + _STATE)], [after]))]
 
 
-def _lower_both(run: Run, call: Call) -> list[Step]:
+def _lower_both(call: Call) -> list[Step]:
     *outs, after, backward_after = call.outputs
     both = (_cell(call, _FORWARD, _AUX + 1), _cell(call, _BACKWARD, _AUX + 2))
     forward = Memory([call.input(_FORWARD + _STATE)], [after])
     backward = Memory([call.input(_BACKWARD + _STATE)], [backward_after])
-    return [*both_ways(run, call, both, call.inputs[_AUX], outs, (forward, backward))]
+    return [*both_ways(call, both, call.inputs[_AUX], outs, (forward, backward))]
 
 
 CL_OPS = (
-    ClOp(RNN, claim=_claim, cpu=partial(_lower, run), gpu=partial(_lower, cells.run)),
-    ClOp(UNIDIRECTIONAL_SEQUENCE_RNN, claim=_claim, cpu=partial(_lower, run), gpu=partial(_lower, cells.run)),
-    ClOp(
-        BIDIRECTIONAL_SEQUENCE_RNN,
-        claim=_claim_both,
-        cpu=partial(_lower_both, run),
-        gpu=partial(_lower_both, cells.run),
-    ),
+    ClOp(RNN, claim=_claim, lower=_lower),
+    ClOp(UNIDIRECTIONAL_SEQUENCE_RNN, claim=_claim, lower=_lower),
+    ClOp(BIDIRECTIONAL_SEQUENCE_RNN, claim=_claim_both, lower=_lower_both),
 )

@@ -15,7 +15,7 @@ from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.strided import box, view, view_of
 from litecl.delegate.matmul.geometry import Geometry, Placement, geometry
-from litecl.delegate.matmul.product import packed
+from litecl.delegate.matmul.product import packed, packed_weights
 from litecl.delegate.ops.conv_2d import known, window_product
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import TensorSpec
@@ -73,7 +73,7 @@ def _by_lines(call: Call, lines: Lines, wholes: Sequence[_Whole], out: Operand, 
     g, target, panel = wholes[0].window, call.target, lines.tile.panel
     filters = np.concatenate([whole.filters.value.reshape(g.columns, -1) for whole in wholes], axis=1)
     biases = np.sum([whole.biases.value for whole in wholes], axis=0)
-    weights = packed(known(filters), 1, g.columns, panel, target, halves=target.half_weights)
+    weights = packed_weights(known(filters), 1, g.columns, panel, target)
     added = packed(known(biases), 1, g.columns, panel, target)
     step, vector_step = (lines.tile.width, g.pixels * lines.tile.width) if by_vectors else (g.columns, None)
     place = Placement(height=g.out_height, width=g.out_width, pixel_step=step)

@@ -2,16 +2,12 @@
 UPDATE_ALONG is an update with a single unknown coordinate (the pass ``coordinates`` creates it).
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from litecl.delegate.cl_op import Arg, Call, ClOp, Move, Operand, Refusal, Step, or_else
+from litecl.delegate.cl_op import Call, ClOp, Move, Operand, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, Specs, bits, given, integers, moves
 from litecl.delegate.kit.composed import composed
-from litecl.delegate.kit.schedule import elements
 from litecl.delegate.kit.strided import Place, box, copy, copy_box, dense, view
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
@@ -29,7 +25,8 @@ def _places(whole: Sequence[int], box: Sequence[int]) -> list[Place]:
     return [Place(i, size - part, 0, stride) for i, (size, part, stride) in dimensions if size > part]
 
 
-def _defines(x: Operand, positions: Operand) -> dict[str, str]:
+def macros_of(x: Operand, positions: Operand) -> dict[str, str]:
+    """Return the macros of copy_box.cl: the types of elements and of positions."""
     return {"T": bits(x.spec), "I": C_TYPES[positions.spec.type]}
 
 
@@ -37,7 +34,7 @@ def _lower_slice(call: Call) -> list[Step]:
     x, begin, (y,) = call.input(0), call.input(1), call.outputs
     if begin.data is None:
         at, places = box(view(x.shape), [slice(0, size) for size in y.shape]), _places(x.shape, y.shape)
-        defines = _defines(x, begin)
+        defines = macros_of(x, begin)
         return [copy_box("copy_from_box", x, at, y, view(y.shape), begin, places, defines, call.target)]
     at = box(view(x.shape), [slice(b, b + size) for b, size in zip(integers(begin.data), y.shape, strict=True)])
     return [Move(x, at, y, view(y.shape))]
@@ -64,25 +61,11 @@ def _lower_along(call: Call) -> list[Step]:
     return _updated(call, starts, [Place(0, room[axis], 0, dense(x.shape)[axis])] if room[axis] else [])
 
 
-def _at_once(call: Call) -> list[Step] | None:
-    """Lower UPDATE_ALONG to one launch that copies old and new elements, if the update spans all other axes."""
-    o: UpdateOptions = call.options
-    x, update, position, (y,) = call.input(0), call.input(1), call.input(2), call.outputs
-    axis = o.starts.index(None)
-    whole, part = ((*shape[:axis], *shape[axis + 1 :]) for shape in (x.shape, update.shape))
-    if x is y or whole != part:
-        return None
-    share, inner = elements("update", y.spec.size, call.target), math.prod(x.shape[axis + 1 :])
-    sizes = np.int32(x.shape[axis]), np.int32(update.shape[axis]), np.int32(inner)
-    args: tuple[Arg, ...] = (x, update, y, position, *share.args, *sizes)
-    return [share.launch("update", args, _defines(x, position))]
-
-
 def _updated(call: Call, starts: Sequence[int], places: Sequence[Place]) -> list[Step]:
     """Return the launches of an update. starts: its position as far as known. places: the computed coordinates."""
     x, update, start, (y,) = call.input(0), call.input(1), call.input(2), call.outputs
     to = box(view(y.shape), [slice(at, at + size) for at, size in zip(starts, update.shape, strict=True)])
-    defines = _defines(x, start)
+    defines = macros_of(x, start)
     whole = [] if x is y else [copy(x, view(x.shape), y, view(y.shape), bits(x.spec), call.target)]  # or in place
     if not update.spec.size:
         return [*whole]
@@ -111,7 +94,7 @@ def _lower_strided(call: Call) -> list[Step]:
         for axis in axes_of(call.options, len(x.shape), begin.spec.size)
         if axis.kind == "element" and not call.options.begin_mask & 1 << axis.entry
     ]
-    defines = _defines(x, begin)
+    defines = macros_of(x, begin)
     return [copy_box("copy_from_box", x, at, y, view(at.shape), begin, places, defines, call.target)]
 
 
@@ -131,9 +114,7 @@ def _claim_update(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) ->
     return moves(options, inputs, outputs)
 
 
-UPDATE_ALONG = ClOp(
-    composed("UPDATE_ALONG", UpdateOptions), claim=moves, lower=_lower_along, gpu=or_else(_at_once, _lower_along)
-)
+UPDATE_ALONG = ClOp(composed("UPDATE_ALONG", UpdateOptions), claim=moves, lower=_lower_along)
 
 CL_OPS = (
     ClOp(SLICE, claim=moves, lower=_lower_slice),

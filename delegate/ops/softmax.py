@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step, or_else
+from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
 from litecl.delegate.kit.claims import FLOAT, Specs, activated, takes, typed
 from litecl.delegate.kit.schedule import Chunks, chunks
-from litecl.delegate.ops.gpu import rows
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION, SHORTEST
 from litecl.interpreter.ops.log_softmax import LOG_SOFTMAX
@@ -47,7 +46,7 @@ def _lower_l2(call: Call) -> list[Step]:
 
 
 CL_OPS = (
-    ClOp(SOFTMAX, claim=takes(*FLOAT), lower=_lower_softmax, gpu=or_else(rows.softmax, _lower_softmax)),
-    ClOp(LOG_SOFTMAX, claim=takes(*FLOAT), lower=_lower_log_softmax, gpu=or_else(rows.log_softmax, _lower_log_softmax)),
+    ClOp(SOFTMAX, claim=takes(*FLOAT), lower=_lower_softmax),
+    ClOp(LOG_SOFTMAX, claim=takes(*FLOAT), lower=_lower_log_softmax),
     ClOp(L2_NORMALIZATION, claim=_claim_l2, lower=_lower_l2, fuses_activation=True),
 )

@@ -7,7 +7,7 @@ import numpy as np
 from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Record, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import chunks, flops
-from litecl.delegate.matmul.product import Product, gemm, packed
+from litecl.delegate.matmul.product import Product, gemm, packed, packed_weights
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.svdf import SVDF, SVDFOptions
 
@@ -34,7 +34,7 @@ def _lower(call: Call) -> list[Step]:
     (x, features), target = (call.input(i) for i in range(2)), call.target
     (batch, depth), filters = x.shape, features.shape[0]
     tile = target.tile_for("gemm", batch, filters)
-    weights = packed(features, 1, filters, tile.panel, target, halves=target.half_weights)
+    weights = packed_weights(features, 1, filters, tile.panel, target)
     none = packed(None, 1, filters, tile.panel, target)
     newest = Scratch(4 * batch * filters)
     product = gemm(Product(batch, filters, depth), tile, target, x, weights, none, newest, Activation())

@@ -1,12 +1,10 @@
 """UNIDIRECTIONAL_SEQUENCE_LSTM on the device."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.ops.gpu import cells
-from litecl.delegate.recurrent.lstm_cell import Run, clips_of, memory_of, run
+from litecl.delegate.recurrent.lstm_cell import clips_of, memory_of, run
 from litecl.delegate.recurrent.operands import cell_of, claim
 from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.graph import TensorSpec
@@ -23,7 +21,7 @@ def _claim(
     return claim(options, inputs, (FULL,), 0)
 
 
-def _lower(run: Run, call: Call) -> list[Step]:
+def _lower(call: Call) -> list[Step]:
     x, (out, *states) = call.input(0), call.outputs
     time_major = call.options.time_major
     steps, batch = x.shape[:2] if time_major else (x.shape[1], x.shape[0])
@@ -32,4 +30,4 @@ def _lower(run: Run, call: Call) -> list[Step]:
     return [*run(call, cell, forwards, [x], out, memory_of(call, FULL, states), clips_of(call.options))]
 
 
-CL_OPS = (ClOp(UNIDIRECTIONAL_SEQUENCE_LSTM, claim=_claim, cpu=partial(_lower, run), gpu=partial(_lower, cells.run)),)
+CL_OPS = (ClOp(UNIDIRECTIONAL_SEQUENCE_LSTM, claim=_claim, lower=_lower),)

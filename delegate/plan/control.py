@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from litecl.delegate.analysis.loop_variables import Kind, kinds, live_nodes, trip_count
 from litecl.delegate.cl_op import Operand, Scratch
+from litecl.delegate.matmul.product import in_halves
 from litecl.delegate.plan.graph import RegionNode
-from litecl.delegate.plan.kinds import kind_of
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.steps import Branch, Loop, Part, Slot
 from litecl.delegate.plan.values import Planning, Values
@@ -61,9 +61,9 @@ def _lstm(values: Values, node: RegionNode, loop: "LstmLoop", initial: Sequence[
     time, (batch, units) = initial[loop.x].shape[0], initial[loop.h].shape
     made = [TensorSpec(TensorType.FLOAT32, shape) for shape in ((time, batch, units), (batch, units), (batch, units))]
     sequence, h, c = results = [Operand(spec) for spec in made]
-    target = planning.target_of(planning.graph(body).origins)
-    launches = lstm_loop.steps(loop, initial, results, target, kind_of(target).run_cell)
-    parts: list[Part] = [values.work(node.position, launch) for launch in launches]
+    halves = planning.in_halves(planning.graph(body).origins)
+    launches = lstm_loop.steps(loop, initial, results, planning.target, halves=halves)
+    parts: list[Part] = [values.work(node.position, in_halves(step) if halves else step) for step in launches]
     after = dict(enumerate(initial)) | {loop.h: h, loop.c: c, loop.list: sequence if loop.whole else h}
     after |= {i: Operand(TensorSpec(initial[i].spec.type, n.shape, data=n)) for i, n in loop.counters.items()}
     for position, tensor in enumerate(node.outputs):

@@ -1,6 +1,7 @@
 """Turns a graph into steps: lowers nodes in order, and control operators together with their subgraphs."""
 
-from litecl.delegate.cl_op import Call
+from litecl.delegate.cl_op import Call, Launch
+from litecl.delegate.matmul.product import in_halves
 from litecl.delegate.ops.chain import Link, chain
 from litecl.delegate.plan.control import CONTROL_STEPS, Run
 from litecl.delegate.plan.graph import RegionNode
@@ -23,10 +24,13 @@ def _node(values: Values, node: RegionNode, run: Run) -> list[Part]:
         return [_chain(values, node)]
     residual = None if node.residual is None else values.newest(node.residual)
     inputs, outputs = values.inputs(node), values.outputs(node)
-    target = values.planning.target_of(values.graph.origins[position] for position in node.positions)
+    halves = values.planning.in_halves(values.graph.origins[position] for position in node.positions)
     intermediates = [values.graph.specs[t] for t in node.node.intermediates]
-    call = Call(node.node.options, inputs, outputs, target, node.activation, residual, node.pads, intermediates)
-    return [part for step in node.cl_op.steps(call) for part in settled(values, node, step)]
+    given = node.activation, residual, node.pads, intermediates, halves
+    steps = node.cl_op.steps(Call(node.node.options, inputs, outputs, values.planning.target, *given))
+    if halves:
+        steps = [in_halves(step) if isinstance(step, Launch) else step for step in steps]
+    return [part for step in steps for part in settled(values, node, step)]
 
 
 def _chain(values: Values, node: RegionNode) -> Work:

@@ -24,8 +24,8 @@ def seldom(module: str, name: str, operators: str) -> Pass:
     def run(graph: RegionGraph) -> RegionGraph:
         if wanted.isdisjoint(node.node.op.name for node in graph.nodes):
             return graph
-        found: Pass = getattr(import_module(f"{modules.__name__}.{module}"), name)
-        return found(graph)
+        run_pass: Pass = getattr(import_module(f"{modules.__name__}.{module}"), name)
+        return run_pass(graph)
 
     run.__name__ = name
     return run
@@ -43,17 +43,18 @@ PASSES: tuple[Pass, ...] = (
     seldom("siblings", "siblings", "CONV_2D"),
     epilogues,
     seldom("product_sums", "product_sums", "SUM MEAN"),
+    seldom("elementwise", "elementwise", "SUB MUL DIV SELECT SELECT_V2 EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL"),
     chains,
     seldom("bands", "bands", "DEPTHWISE_CONV_2D"),
     joins,
 )
 
 
-def fused(graph: RegionGraph, observe: Observer | None = None, *, passes: Sequence[Pass] | None = None) -> RegionGraph:
+def fused(graph: RegionGraph, observe: Observer | None = None, *, passes: Sequence[Pass] = PASSES) -> RegionGraph:
     """Run all passes. observe: called with the name of each and the graph after it. passes: a CPU's by default."""
-    told = observe or (lambda name, graph: None)
-    told("claimed", graph)
-    for run in PASSES if passes is None else passes:
+    report = observe or (lambda name, graph: None)
+    report("claimed", graph)
+    for run in passes:
         graph = run(graph)
-        told(run.__name__, graph)
+        report(run.__name__, graph)
     return graph

@@ -9,11 +9,11 @@ from litecl.delegate.cl_op import DeviceOp, Operand, Scratch, Target
 from litecl.delegate.claim.partition import Region
 from litecl.delegate.plan import states
 from litecl.delegate.plan.graph import region_graph
+from litecl.delegate.plan.grouping import gathered, narrowed
 from litecl.delegate.plan.inline import inlined
-from litecl.delegate.plan.kinds import kind_of
 from litecl.delegate.plan.lowering import lower
 from litecl.delegate.plan.memory import Arena, Usage, place
-from litecl.delegate.plan.pipeline import Observer
+from litecl.delegate.plan.pipeline import Observer, fused
 from litecl.delegate.plan.steps import (
     Branch,
     Loop,
@@ -29,6 +29,7 @@ from litecl.delegate.plan.steps import (
     works_of,
 )
 from litecl.delegate.plan.values import Planning, Values
+from litecl.delegate.target import own
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.op import Op
 
@@ -108,13 +109,14 @@ def plan(
     observe: Observer | None = None,
     owned: Collection[int] = (),
     in_float: Collection[tuple[int, int]] = (),
+    halves: bool = False,
 ) -> Plan:
     """Fuse and lower a region's nodes, with the subgraphs that they run, and assign memory.
 
-    observe: called after every pass over every graph. owned: inputs that may be overwritten. in_float: nodes (subgraph
-    and position) that compute in float32 whatever the target's precision.
+    observe: called after every pass over every graph. owned: inputs that may be overwritten. halves: whether
+    large weights of products are stored as fp16, except those of the nodes (subgraph and position) ``in_float``.
     """
-    planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe, in_float)
+    planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe, in_float, halves)
     planning.graphs[region.subgraph] = inlined(source.model, source.specs, region.subgraph, {*region.nodes})
     before, pinned = states.places(planning, region)
     kept = {*region.outputs, *(v.after for v in region.variables if v.after is not None)}
@@ -122,7 +124,7 @@ def plan(
     steps, values = _run(planning, region.subgraph, nodes, before, pinned, owned, kept)
     found, copies = states.states(values, region, before)
     outputs, more = _outputs(values, region, found)
-    parts = kind_of(target).gathered([*steps, *copies, *more], planning.slots, planning.place)
+    parts = own(target, gathered)([*steps, *copies, *more], planning.slots, planning.place)
     unplaced = Plan(
         region,
         parts,
@@ -156,12 +158,12 @@ def _run(
     kept: the tensors read after the nodes have run; None for a callee: its outputs.
     """
     if kept is None:
-        planning = kind_of(planning.target).narrowed(planning, subgraph)
+        planning = own(planning.target, narrowed)(planning, subgraph)
     inner = planning.graph(subgraph)
     read = inner.source.outputs if kept is None else kept
     settled = {**given, **pinned}
     graph = region_graph(subgraph, inner, nodes, read, planning.cl_ops, planning.alignment, settled, owned)
-    graph = kind_of(planning.target).fused(graph, planning.observe)
+    graph = own(planning.target, fused)(graph, planning.observe)
     planning.merged |= {graph.origins[p.position]: graph.origins[n.position] for n in graph.nodes for p in n.fused}
     values = Values(planning, graph, pinned.values())
     return lower(values, partial(_run, planning)), values
@@ -172,7 +174,8 @@ def _outputs(values: Values, region: Region, states: Sequence[State]) -> tuple[l
     planning = values.planning
     written = [state.before for state in states]
     written += [values.operand(t) for t in region.inputs if t not in values.overwritten]
-    lent = {planning.place(operand)[0] for operand in written} if kind_of(planning.target).lends else set()
+    # The host reads a CPU's outputs in place, and writes to inputs and states between runs.
+    lent = {planning.place(operand)[0] for operand in written} if planning.target.memory == "host" else set()
     outputs: list[Operand] = []
     copies: list[Part] = []
     for operand in (values.newest(t) for t in region.outputs):

@@ -1,7 +1,7 @@
 """The operands of a subgraph's tensors in one run, and their memory once it is decided."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from litecl.delegate.analysis.loop_variables import origins
 from litecl.delegate.cl_op import DeviceOp, Launch, Operand, Target
@@ -24,8 +24,8 @@ class Planning:
     observe: called with the name of every pass and the graph after it. aliases: the positions of operands without
     memory of their own. slots: the positions of loop variables and states. lstms, loops: the loops (subgraph and node)
     that run as an LSTM, and the others, by number. merged: nodes fused into another one, with that one. graphs:
-    subgraphs with calls inlined. in_float: nodes (subgraph and position) that compute in float32 whatever the target's
-    precision.
+    subgraphs with calls inlined. halves: whether large weights of products are fp16, except those of the nodes
+    (subgraph and position) ``in_float``.
     """
 
     model: Model
@@ -35,6 +35,7 @@ class Planning:
     cl_ops: Mapping[Op, DeviceOp]
     observe: Callable[[str, RegionGraph], None] | None = None
     in_float: Collection[tuple[int, int]] = ()
+    halves: bool = False
     aliases: dict[Operand, Within] = field(default_factory=dict)
     slots: dict[Operand, Slot] = field(default_factory=dict)
     lstms: list[tuple[int, int]] = field(default_factory=list)
@@ -48,11 +49,9 @@ class Planning:
             self.graphs[subgraph] = inlined(self.model, self.specs, subgraph)
         return self.graphs[subgraph]
 
-    def target_of(self, origins: Iterable[Origin]) -> Target:
-        """Return the target for fused nodes: without half weights if one of them must compute in float32."""
-        if any(origin in self.in_float for origin in origins):
-            return replace(self.target, half_weights=False)
-        return self.target
+    def in_halves(self, origins: Iterable[Origin]) -> bool:
+        """Return whether large weights of fused nodes are fp16, as none of them must compute in float32."""
+        return self.halves and not any(origin in self.in_float for origin in origins)
 
     def place(self, operand: Operand) -> tuple[Operand, int]:
         """Return the operand whose memory contains this one, and the offset in bytes."""

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from litecl.delegate.cl_op import Call, Launch, Operand
-from litecl.delegate.recurrent.lstm_cell import NO_CLIPS, Clips, Memory, Run
+from litecl.delegate.recurrent.lstm_cell import NO_CLIPS, Clips, Memory, run
 from litecl.delegate.recurrent.operands import Cell
 from litecl.delegate.recurrent.time_loop import time_loop
 
 
 def both_ways(
-    run: Run,
     call: Call,
     cells: tuple[Cell, Cell],
     aux: Operand | None,

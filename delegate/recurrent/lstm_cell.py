@@ -1,11 +1,11 @@
 """Launches that run a cell over all time steps, shared by the recurrent operators (kernels_cl/lstm.cl)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Scratch, Target, Weights
 from litecl.delegate.kit.schedule import flops, groups, rows_of
 from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.matmul.product import Packed, Product, gemm, panels
@@ -13,6 +13,7 @@ from litecl.delegate.quantized.hybrid_product import HybridWeights, hybrid_produ
 from litecl.delegate.quantized.integers import packed
 from litecl.delegate.recurrent.operands import Cell, Matrix
 from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop, by_block, width_of
+from litecl.delegate.target import own
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 from litecl.interpreter.recurrent.lstm_cell import CellOptions, Layout
@@ -40,21 +41,6 @@ class Clips:
 NO_CLIPS = Clips()
 
 
-class Run(Protocol):
-    """How cells run on a kind of device."""
-
-    def __call__(
-        self,
-        call: Any,
-        cell: Cell,
-        time: TimeLoop,
-        inputs: Sequence[Operand],
-        out: Operand,
-        memory: Memory,
-        clips: Clips = NO_CLIPS,
-    ) -> list[Launch]: ...
-
-
 def memory_of(call: Call, layout: Layout, after: Sequence[Operand]) -> Memory:
     """Return the states that an LSTM reads, and ``after``, which it writes."""
     return Memory([call.input(layout.output_state), call.input(layout.cell_state)], after)
@@ -76,7 +62,7 @@ def float_product(
     """
     (columns, depth), target = values.shape, call.target
     tile = target.tile_for("gemm", rows, columns)
-    by_panel = Packed(Const(panels(values, tile.panel, halves=target.half_weights)))
+    by_panel = Packed(Weights(Const(panels(values, tile.panel))))
     begin = Packed(Const(panels(start, tile.panel)))
     return [gemm(Product(rows, columns, depth), tile, target, x, by_panel, begin, out, Activation(), sums)]
 
@@ -89,12 +75,24 @@ def run(
     out: Operand,
     memory: Memory,
     clips: Clips = NO_CLIPS,
+) -> list[Launch]:
+    """Return the launches of any cell over its inputs (x, and the auxiliary one if it has weights for it) into ``out``,
+    in the device's own way.
+    """
+    return own(call.target, plain)(call, cell, time, inputs, out, memory, clips)
+
+
+def plain(
+    call: Call,
+    cell: Cell,
+    time: TimeLoop,
+    inputs: Sequence[Operand],
+    out: Operand,
+    memory: Memory,
+    clips: Clips,
     product: FloatProduct = float_product,
 ) -> list[Launch]:
-    """Return the launches of any cell over its inputs (x, and the auxiliary one if it has weights for it) into ``out``.
-
-    product: how inputs of floats are multiplied.
-    """
+    """Return the launches of any cell, with lstm.cl; see ``run``. product: how inputs of floats are multiplied."""
     target = call.target
     vector = target.lanes
     vectors = min(_MOST_VECTORS, -(-cell.units // vector)) if cell.gates == 1 and vector > 1 else 1
@@ -123,7 +121,7 @@ def run(
     launch = groups("lstm", target, time.batch, rows).launch(
         "lstm",
         (*operands, *call.activation.bounds, *own),
-        _defines(cell, rows, vectors, width) | width_of(target) | Packed(recurrent).defines | call.activation.defines,
+        _defines(cell, rows, vectors, width) | width_of(target) | call.activation.defines,
         flops(time.steps * time.batch, cell.gates * cell.units, cell.outputs),
     )
     return [*launches, launch]
@@ -178,12 +176,12 @@ def _bits(weights: Sequence[Matrix]) -> int:
     return max(matrix.bits for matrix in weights)
 
 
-def _recurrent(call: Call, cell: Cell, width: int, target: Target) -> tuple[Const, list[Arg]]:
+def _recurrent(call: Call, cell: Cell, width: int, target: Target) -> tuple[Arg, list[Arg]]:
     """Return the recurrent weights and, for integers, their stage."""
     weights, panel = cell.recurrent_weights, cell.gates * width
     values = by_block([matrix.values for matrix in weights], width)
     if not cell.is_hybrid:
-        return Const(panels(values, panel, halves=target.half_weights)), []
+        return Weights(Const(panels(values, panel))), []
     both = HybridWeights(values, _scales(weights, width), np.zeros(len(values), np.float32), _bits(weights))
     stage = both.stage(1, panel, target.lanes)
     return Const(both.packed(1, panel, 1)), [Const(stage)]

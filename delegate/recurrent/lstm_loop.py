@@ -11,7 +11,7 @@ import numpy as np
 
 from litecl.delegate.analysis.loop_variables import live_nodes
 from litecl.delegate.cl_op import Activation, Call, Launch, Operand, Target
-from litecl.delegate.recurrent.lstm_cell import Run, clips_of, memory_of
+from litecl.delegate.recurrent.lstm_cell import clips_of, memory_of, run
 from litecl.delegate.recurrent.operands import Cell, plain_cell
 from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.dataclass import dataclass
@@ -56,17 +56,17 @@ def find(
 
 
 def steps(
-    loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand], target: Target, run: Run
+    loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand], target: Target, *, halves: bool
 ) -> list[Launch]:
-    """Return the launches that compute results: h of every step, [T, B, U], the last h and the last c. run: how cells
-    run on the device.
+    """Return the launches that compute results: h of every step, [T, B, U], the last h and the last c. halves: see
+    ``Call``.
     """
     x, (sequence, h, c) = initial[loop.x], results
     time, batch, _ = x.shape
     inputs: list[Operand | None] = [None] * 24
     inputs[FULL.output_state], inputs[FULL.cell_state] = initial[loop.h], initial[loop.c]
     options = UnidirectionalSequenceLSTMOptions(ActivationFunctionType.TANH, time_major=True)
-    call = Call(options, inputs, results, target, Activation("TANH"))
+    call = Call(options, inputs, results, target, Activation("TANH"), halves=halves)
     over = time_loop(time, batch, loop.cell.outputs, time_major=True)
     return run(call, loop.cell, over, [x], sequence, memory_of(call, FULL, [h, c]), clips_of(options))
 

@@ -1,7 +1,7 @@
 """A runtime for MLServer, which serves a model over the Open Inference Protocol by REST and gRPC, as KServe does.
 
 ``pip install litecl mlserver 'uvloop<0.22'`` (for MLServer 1.7), write the model's path into
-``model-settings.json``, then run ``mlserver start .`` here. ``tests/tools/mlserver.sh`` tests it.
+``model-settings.json``, then run ``mlserver start .`` here. ``tools/mlserver.sh`` tests it.
 """
 
 import asyncio

@@ -51,9 +51,9 @@ def read(
     if isinstance(source, Model):
         return source
     content = content_of(source)
-    if bytes(content[:8]) == b"LITERTLM":
-        raise ModelError("a bundle of a language model, not a .tflite file: litecl.Generator reads it")
     try:
+        if content[4:8] != FILE_IDENTIFIER and (other := _described(content)):
+            raise ModelError(other)
         root = decode(content, "Model", FILE_IDENTIFIER)
         verify(root, len(content))
         return _Reader(root, content, ExternalBuffers(root, find or _finding(source))).model()
@@ -61,6 +61,12 @@ def read(
         if not isinstance(source, bytes | bytearray | memoryview):
             error.add_note(f"in {os.fspath(source)}")
         raise
+
+
+def _described(content: memoryview) -> str | None:
+    from litecl.interpreter.file.other_formats import described  # most files are models
+
+    return described(content)
 
 
 def _finding(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Find:

@@ -15,6 +15,7 @@ from litecl.interpreter.file import external
 from litecl.interpreter.file.flatbuffer import Record
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.graph import ABSENT
+from litecl.interpreter.options import COMPILED_FOR, compiled_for
 from litecl.interpreter.schema import TensorType
 
 _MAX_RANK = 32  # the limit of numpy 1; models stay below 8
@@ -252,7 +253,9 @@ def _origins(where: str, subgraph: Record, model: Record) -> None:
         for tensor in _ints(operator.inputs):
             known = tensor in given or (tensor not in written and _has_value(tensors[tensor], model))
             if not known and written.get(tensor, index) >= index:
-                raise ModelError(f"{where}, operator {index}: input tensor {tensor} has no value yet")
+                name = model.operator_codes[operator.opcode_index].custom_code
+                fault = compiled_for(name) if name in COMPILED_FOR else f"input tensor {tensor} has no value yet"
+                raise ModelError(f"{where}, operator {index}: {fault}")
     for tensor in _ints(subgraph.outputs):
         if tensor not in given and tensor not in written and not _has_value(tensors[tensor], model):
             raise ModelError(f"{where}: output tensor {tensor} is never written")

@@ -1,8 +1,9 @@
 """litecl: TensorFlow Lite models on GPUs and processors, loops and recurrent networks included.
 
-Import the parts by name: ``litecl.interpreter``, ``litecl.delegate``, ``litecl.converter``, ``litecl.compiled_model``,
-``litecl.perf``. ``litecl.Predictor`` runs a model on batches of arrays, ``litecl.Generator`` a language model;
-``litecl.bisect`` finds the operator behind a wrong result.
+``litecl.Interpreter(model, delegates=[litecl.CLDelegate()])`` runs a model, ``litecl.Converter`` makes one,
+``litecl.Predictor`` runs one on batches of arrays, ``litecl.Generator`` a language model; ``litecl.bisect`` finds the
+operator behind a wrong result. Their packages have the rest: ``litecl.interpreter``, ``litecl.delegate``,
+``litecl.converter``, ``litecl.compiled_model``, ``litecl.perf``.
 """
 
 from contextlib import ExitStack as _ExitStack
@@ -12,14 +13,20 @@ from typing import Any as _Any
 
 if TYPE_CHECKING:
     from litecl.bisection import bisect as bisect
+    from litecl.converter import Converter as Converter
+    from litecl.delegate import CLDelegate as CLDelegate
     from litecl.generate.generator import Generator as Generator
+    from litecl.interpreter import Interpreter as Interpreter
     from litecl.predictor import Predictor as Predictor
 
 __version__ = "0.1.0"
 
 
 _MODULES = {
+    "CLDelegate": "litecl.delegate",
+    "Converter": "litecl.converter",
     "Generator": "litecl.generate.generator",
+    "Interpreter": "litecl.interpreter",
     "Predictor": "litecl.predictor",
     "bisect": "litecl.bisection",
 }
@@ -30,6 +37,11 @@ def __getattr__(name: str) -> _Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(_import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, for completion."""
+    return sorted([*_MODULES, "__version__", "install_as"])
 
 
 def install_as(package: str = "ai_edge_litert", **options: _Any) -> _ExitStack:

@@ -1,6 +1,6 @@
 """Operators that are compositions of TFLite's, in models of many: each result against TensorFlow's.
 
-``tests/tools/operators.py`` converts them one by one, beside TensorFlow's own converter.
+``tools/operators.py`` converts them one by one, beside TensorFlow's own converter.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
 """Raw operators that are compositions, or operators of litecl's own, one a model: each against TensorFlow.
 
-``tests/tools/raw_operators.py`` does the same for all, and counts.
+``tools/raw_operators.py`` does the same for all, and counts.
 """
 
 from typing import Any

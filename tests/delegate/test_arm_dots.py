@@ -1,6 +1,6 @@
 """Dot products of bytes by ARM's instructions (kernels_cl/arm_dots.h), in what is compiled.
 
-`tests/tools/native_arm.sh` runs such code, on an emulated processor.
+`tools/native_arm.sh` runs such code, on an emulated processor.
 """
 
 import re

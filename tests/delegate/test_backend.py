@@ -21,7 +21,7 @@ from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.unary import EXP
 from support.build import Graph, model, randn
 from support.fake_backend import FakeDevice
-from tools.fault_models import RNG, Session, Subject, assert_right, expected, raises, run, small, subjects
+from support.fault_models import RNG, Session, Subject, assert_right, expected, raises, run, small, subjects
 
 SUBJECTS = {subject.name: subject for subject in subjects()}
 SHARED = pytest.mark.parametrize("shared", [False, True], ids=["apart", "shared"])
@@ -257,7 +257,7 @@ def test_all_of_this_needs_no_opencl() -> None:
         "some = ['-k', 'calls_of_an_invoke or other_shapes']\n"
         f"code = pytest.main(['-q', '-p', 'no:cacheprovider', {__file__!r}, *some])\n"
         "from litecl.delegate.native import compiler\n"
-        "from tools.fault_models import assert_right, prepared, small\n"
+        "from support.fault_models import assert_right, prepared, small\n"
         "if compiler.found() is not None:\n"
         "    assert_right(interpreter := prepared(small()))\n"
         "    assert interpreter.delegation_report().device == 'native'\n"

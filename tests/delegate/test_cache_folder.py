@@ -19,8 +19,8 @@ from litecl.delegate.native import compiler
 from litecl.delegate.tuning import Measurement, Tuning, file_of, measurement, save
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write_file
+from support.fault_models import assert_right, prepared, small
 from support.full_disk import full_disk
-from tools.fault_models import assert_right, prepared, small
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
 posix = pytest.mark.skipif(os.name != "posix", reason="owners, modes and pipes of POSIX")
@@ -221,7 +221,7 @@ def test_a_program_of_another_user_is_not_run(tmp_path: Path) -> None:
 
 _CHILD = """
 import numpy.testing  # before the user changes, who may not read it
-from tools.fault_models import assert_right, prepared, small
+from support.fault_models import assert_right, prepared, small
 import sys, os
 os.setgid(12345), os.setuid(12345)
 interpreter = prepared(small(), device="native", strict=True, cache_dir=sys.argv[1])

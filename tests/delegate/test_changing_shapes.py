@@ -21,14 +21,13 @@ from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.random import RANDOM_UNIFORM, RandomOptions
 from litecl.interpreter.ops.unary import TANH
 from litecl.interpreter.schema import TensorType
-from support import devices
+from support import devices, opencl_seam
 from support.build import Graph, model, randn
 from support.compiled import A, X, buffers, compiled, expected
 from support.compiled import run as run_compiled
 from support.devices import as_on_a_gpu
+from support.opencl_seam import Seam, installed
 from support.small_models import chain, lstm
-from tools import opencl_seam
-from tools.opencl_seam import Seam, installed
 
 RNG = np.random.default_rng(16)
 TURNS = [3, 1, 3, 5, 5, 1, 3]  # time steps, invoke by invoke

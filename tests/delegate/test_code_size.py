@@ -42,7 +42,8 @@ def test_convolutions_of_few_channels_are_one_kernel_for_all_strides() -> None:
 def test_a_chain_is_compiled_with_its_own_steps() -> None:
     """Two chains of the same operators, in whatever order and number, are one kernel, and those of others another."""
     graph, rng = Graph(), np.random.default_rng(1)
-    x, half = graph.input((1, 500)), graph.const(np.float32(0.5))
+    x, y, z = (graph.input((1, 500)) for _ in range(3))
+    half = graph.const(np.float32(0.5))
 
     def exp(of: int) -> int:
         return graph.op(EXP, (of,), NoOptions())
@@ -50,8 +51,8 @@ def test_a_chain_is_compiled_with_its_own_steps() -> None:
     def halved(of: int) -> int:
         return graph.op(MUL, (of, half), MulOptions())
 
-    outputs = [halved(exp(x)), halved(exp(exp(x))), graph.op(RSQRT, (halved(x),), NoOptions())]
-    found = launches((write(model(graph.build(*outputs))), [randn(rng, 1, 500)]), _CPU)
+    outputs = [halved(exp(x)), halved(exp(exp(y))), graph.op(RSQRT, (halved(z),), NoOptions())]
+    found = launches((write(model(graph.build(*outputs))), [randn(rng, 1, 500)] * 3), _CPU)
     masks = [int(launch.defines["TAKEN"]) for launch in found if launch.kernel == "chain"]
     expected = [{"EXP", "MUL"}, {"EXP", "MUL"}, {"MUL", "RSQRT"}]
     assert sorted(masks) == sorted(sum(1 << StepCode[name] for name in names) for names in expected)

@@ -8,7 +8,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 from litecl.perf.devices import device_rows
 from support.fake_backend import FakeBackend, FakeDevice
-from tools.fault_models import assert_right, raises, small
+from support.fault_models import assert_right, raises, small
 
 
 def _fails(number: int, name: str) -> None:

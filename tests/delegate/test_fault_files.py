@@ -21,8 +21,8 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from support.build import Graph, model, randn
+from support.fault_models import RNG, assert_right, prepared, raises, small
 from support.full_disk import full_disk
-from tools.fault_models import RNG, assert_right, prepared, raises, small
 
 
 def _flipped(content: bytes) -> bytes:

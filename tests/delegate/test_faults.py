@@ -1,6 +1,6 @@
 """Devices, files and users that fail at the worst moment: a right answer or a typed error, told to whoever looks.
 
-``PYTHONPATH=tests python -m tools.fault_injection`` fails every OpenCL call of every model and mode, which takes long.
+``PYTHONPATH=tests python -m tools.faults opencl`` fails every OpenCL call of every model and mode, which takes long.
 """
 
 import json
@@ -23,13 +23,13 @@ from litecl.delegate.opencl.devices import device, programs
 from litecl.delegate.opencl.devices.device import devices
 from litecl.delegate.opencl.probes import capabilities
 from litecl.interpreter.errors import DelegateError, KernelBuildError, LiteclError, OutOfDeviceMemory
+from support import opencl_seam
 from support.build import randn
 from support.devices import as_on_a_gpu
-from tools import opencl_seam
-from tools.fault_injection import MODES, judge, places
-from tools.fault_models import RNG, Session, Subject, assert_right, expected, prepared, raises, run, small, subjects
-from tools.fault_places import HOW, Place
-from tools.opencl_seam import Seam, installed
+from support.fault_models import RNG, Session, Subject, assert_right, expected, prepared, raises, run, small, subjects
+from support.fault_places import HOW, Place
+from support.opencl_faults import MODES, judge, places
+from support.opencl_seam import Seam, installed
 
 pytestmark = pytest.mark.opencl
 SUBJECTS = {subject.name: subject for subject in subjects()}

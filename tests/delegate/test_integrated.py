@@ -23,13 +23,12 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.unary import EXP
-from support import devices
+from support import devices, opencl_seam
 from support.build import Graph, model, randn
 from support.cl_user import User, assert_holds
 from support.compiled import CONTENT, A, X, expected
-from tools import opencl_seam
-from tools.fault_models import Session, raises, small, subjects
-from tools.fault_models import expected as by_cpu
+from support.fault_models import Session, raises, small, subjects
+from support.fault_models import expected as by_cpu
 
 RNG = np.random.default_rng(15)
 SUBJECTS = {subject.name: subject for subject in subjects()}

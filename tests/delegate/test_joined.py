@@ -122,7 +122,7 @@ _WITHOUT_COPIES: dict[str, tuple[Callable[[Graph], list[int]], int]] = {
     "a skip connection": (skip, 4 + 4),
     "heads": (heads, 4),
     "packed and unpacked": (packed, 5),
-    "gates": (gates, 1 + 3),
+    "gates": (gates, 1 + 1),
     "parts that are read": (read_in_rows, 2 + 4),
     "a delay line": (streamed, 2 + 1),  # what leaves the region is copied
 }

@@ -16,7 +16,7 @@ import pytest
 from litecl.delegate import devices, disk
 from litecl.delegate.native import compiler, probe
 from litecl.delegate.tuning import Tuning, load
-from tools.fault_models import assert_right, prepared, small
+from support.fault_models import assert_right, prepared, small
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
 
@@ -165,7 +165,7 @@ def test_facts_of_another_version(facts: bytes, filled: Path) -> None:
 _LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
-from tools.fault_models import assert_right, prepared, small
+from support.fault_models import assert_right, prepared, small
 interpreter = prepared(small(), device="native", cache_dir=sys.argv[2])
 assert_right(interpreter)
 print(interpreter.delegation_report().claimed)

@@ -1,6 +1,6 @@
 """What the device ``native`` asks of the system, failing: a right answer or a typed error, told to whoever looks.
 
-``PYTHONPATH=tests python -m tools.native_faults`` tries every call of every model and mode.
+``PYTHONPATH=tests python -m tools.faults native`` tries every call of every model and mode.
 """
 
 from pathlib import Path
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from litecl.delegate.native import compiler
-from tools.fault_models import subjects
-from tools.native_faults import judge, places
+from support.fault_models import subjects
+from support.native_faults import judge, places
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
 _COMPILING = ("Popen", "run", "open", "replace", "CDLL")

@@ -9,9 +9,9 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.cl_op import Launch, Local, Operand
 from litecl.delegate.opencl.devices import programs
-from litecl.delegate.plan.gpu.one_group import gathered
-from litecl.delegate.plan.kinds import kind_of
+from litecl.delegate.plan.grouping import gathered
 from litecl.delegate.plan.steps import Loop, OneGroup, Work
+from litecl.delegate.target import own
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, ModelError
 from litecl.interpreter.graph import Model, TensorSpec
@@ -45,7 +45,7 @@ from support.loop_models import (
     while_model,
     while_node,
 )
-from support.lowerings import CPU
+from support.lowerings import CPU, GPU
 from support.planned_gpu import GPUS, PlannedGpu
 
 RNG = np.random.default_rng(8)
@@ -249,9 +249,9 @@ def works(*launches: Launch) -> Loop:
 def test_what_fits_a_group(launch: Launch, fits: bool) -> None:
     """Launches of work-items that need nothing of their own group, and of which there are few."""
     small = Launch("unary", "unary", (), (64,), (64,), apart=True)
-    (part,) = gathered([works(small, launch)], {}, lambda operand: (operand, 0))
+    (part,) = own(GPU, gathered)([works(small, launch)], {}, lambda operand: (operand, 0))
     assert isinstance(part, OneGroup) == fits
-    (part,) = kind_of(CPU).gathered([works(small)], {}, lambda operand: (operand, 0))
+    (part,) = own(CPU, gathered)([works(small)], {}, lambda operand: (operand, 0))
     assert isinstance(part, Loop)
 
 

@@ -63,7 +63,7 @@ def test_a_first_model_loads_no_opencl_where_no_driver_has_gpus() -> None:
         "if may_have_gpus(): sys.exit(77)\n"
         "from litecl.delegate.native import compiler\n"
         "if compiler.found() is None: sys.exit(77)\n"
-        "from tools.fault_models import assert_right, prepared, small\n"
+        "from support.fault_models import assert_right, prepared, small\n"
         "assert_right(interpreter := prepared(small()))\n"
         "assert interpreter.delegation_report().device == 'native'\n"
         "assert 'pyopencl' not in sys.modules\n"

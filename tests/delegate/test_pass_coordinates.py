@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
+from litecl.delegate.gpu.pipeline import GPU_PASSES
 from litecl.delegate.ops.slice import UpdateOptions
-from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
+from litecl.delegate.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import MUL, MulOptions

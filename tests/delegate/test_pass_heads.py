@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
+from litecl.delegate.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Shape

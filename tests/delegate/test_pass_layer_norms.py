@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.delegate.gpu.pipeline import GPU_PASSES
 from litecl.delegate.ops.layer_norm import LayerNormOptions
-from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
 from litecl.interpreter.ops.binary import ADD, MUL, SQUARED_DIFFERENCE, SUB, AddOptions
 from litecl.interpreter.ops.unary import ABS, RSQRT

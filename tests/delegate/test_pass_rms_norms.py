@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
+from litecl.delegate.gpu.pipeline import GPU_PASSES
 from litecl.delegate.ops.layer_norm import LayerNormOptions
-from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.binary import ADD, MUL, SUB, AddOptions

@@ -8,8 +8,8 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.cl_op import Activation
-from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
-from litecl.delegate.plan.passes.separable import separable
+from litecl.delegate.gpu.passes.separable import separable
+from litecl.delegate.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
 from litecl.interpreter import Interpreter
 from litecl.interpreter.op import NoOptions

@@ -12,9 +12,9 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 from litecl.delegate import CLDelegate, disk
 from litecl.delegate.cl_op import Call, Launch, Move, Operand
 from litecl.delegate.cpu.target import CpuTarget
+from litecl.delegate.gpu.pipeline import GPU_PASSES
 from litecl.delegate.kit.strided import is_dense
 from litecl.delegate.native import compiler, probe
-from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.passes.siblings import siblings
 from litecl.delegate.plan.pipeline import PASSES
 from litecl.interpreter import Interpreter

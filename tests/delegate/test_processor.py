@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from litecl.delegate import CLDelegate, disk
 from litecl.delegate.opencl import identity
 from litecl.delegate.opencl.devices import device
 from litecl.delegate.opencl.devices.device import Device, _part_of
-from litecl.delegate.opencl.environment import POCL
 from litecl.delegate.opencl.probes import capabilities
 from litecl.delegate.opencl.probes.capabilities import Capabilities
 from litecl.interpreter import Interpreter
@@ -26,12 +24,6 @@ from litecl.perf import devices as listing
 from support import devices
 from support.all_cases import DEVICE_CASES, content
 from support.skips import as_itself
-
-_AS_CPU = Path(__file__).parents[1] / "tools" / "as_cpu.sh"
-
-needs_pocl = pytest.mark.skipif(
-    not any(device.platform.name == POCL for device in devices.tested()), reason="PoCL only"
-)
 
 
 def case_of(fragment: str) -> Case:
@@ -54,40 +46,6 @@ def test_numpy_tells_what_the_processor_has() -> None:
     """Without this every x86-64 processor that LLVM does not know would be taken for the first of them."""
     if sys.platform == "linux" and os.uname().machine == "x86_64":
         assert {"SSE2", "SSE3"} <= identity.features()
-
-
-def test_another_processor_needs_no_package_of_the_tests() -> None:
-    """as_cpu.sh runs commands of fresh environments too."""
-    program = "import sys; sys.modules['pytest'] = None; import support.pocl_processor"
-    subprocess.run([sys.executable, "-c", program], cwd=_AS_CPU.parents[1], check=True)
-
-
-@pytest.mark.nightly
-@needs_pocl
-@pytest.mark.parametrize("cpu", ["wide", "x86-64"])
-def test_models_are_right_as_on_another_processor(cpu: str, tmp_path: Path) -> None:
-    """An AVX2 machine whose device claims vectors of 16 floats, and one with SSE alone."""
-    program = (
-        "import sys; sys.path[:0] = ['tests', 'tests/delegate']\n"
-        "from support import all_cases, compare; import test_processor as t\n"
-        "for name in ('CONV_2D-INT8 x INT8, 1x1', 'ADD_N-five', 'SOFTMAX'):\n"
-        "    case = t.case_of(name)\n"
-        "    interpreter = t.run(case, device=t.devices.several_threads(), cache_dir=sys.argv[1], strict=True)\n"
-        "    for detail, wanted in zip(interpreter.get_output_details(), all_cases.expected(case), strict=True):\n"
-        "        tolerance = compare.DEVICE.get(wanted.dtype.name, 0.0)\n"
-        "        compare.assert_close(interpreter.get_tensor(detail['index']), wanted, tolerance)\n"
-        "device = t.devices.tested()[0]\n"
-        "able = t.capabilities.capabilities(device)\n"
-        "print(able.vector_width(16), '__AVX512F__' in able.macros, device.native_vector_width_float)\n"
-    )
-    command = [str(_AS_CPU), cpu, sys.executable, "-c", program, str(tmp_path)]
-    done = subprocess.run(command, cwd=_AS_CPU.parents[2], capture_output=True, text=True, check=False)
-    if "this machine has no" in done.stderr:
-        pytest.skip(done.stderr.splitlines()[-1])
-    assert done.returncode == 0, done.stderr
-    width, avx512, reported = done.stdout.split()
-    assert (width, avx512) == ({"wide": "8", "x86-64": "4"}[cpu], "False")
-    assert cpu != "wide" or reported == "16"
 
 
 @pytest.mark.parametrize(

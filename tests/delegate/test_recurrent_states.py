@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from litecl.cases import Case, hybrid, integer_lstm, rnn
 from litecl.delegate import CLDelegate
+from litecl.delegate.opencl.devices import device
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph
 from support import compare, devices
-from tools.graph_fuzz.modes import MODES, entered
+from support.as_gpu import as_gpu
 
 _INTEGERS = (
     ("UNIDIRECTIONAL_SEQUENCE_LSTM", "batch first, everything"),
@@ -107,6 +109,6 @@ def test_states_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: A
 @pytest.mark.filterwarnings("ignore:Non-empty compiler output")
 def test_work_items_take_their_own_branches(tmp_path: Path) -> None:
     """In optimised programs too, which random graphs run as on a GPU: PoCL alone would let one decide for all."""
-    with entered(MODES["as a GPU"]):
+    with mock.patch.multiple(device, **as_gpu()):
         cases = _named(integer_lstm.CASES, [("LSTM", "coupled gates, projection")])
         _agrees(cases, {"device": devices.tested()[0], "cache_dir": tmp_path})

@@ -16,14 +16,14 @@ from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.opencl.devices.device import target_of
 from litecl.delegate.tuning import TileShape
 from support import devices
+from support.as_gpu import gpu_like
 from support.by_name import agrees, case_of, launches
-from tools.graph_fuzz.modes import gpu_like
 
 _GROUPS = ("groups.py", "block_groups.py", "cell_groups.py", "pixel_groups.py", "candidates.py", "tiles.py")
 _DEALS_OUT = {
     "kit": ("schedule.py",),
     "cpu": ("target.py", "shares.py"),
-    "gpu": ("target.py", *_GROUPS),
+    "gpu": ("target.py", "one_group.py", *_GROUPS),
 }
 _ROOMS = ("kit", "matmul", "quantized", "recurrent", "cpu", "gpu", "ops")
 _NARROW = (TileShape(3, 1, 1.0),)

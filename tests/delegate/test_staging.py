@@ -19,10 +19,9 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.unary import EXP
-from support import devices
+from support import devices, opencl_seam
 from support.build import Graph, model, randn
-from tools import opencl_seam
-from tools.fault_models import Session, expected, raises, subjects
+from support.fault_models import Session, expected, raises, subjects
 
 RNG = np.random.default_rng(14)
 SUBJECTS = {subject.name: subject for subject in subjects()}

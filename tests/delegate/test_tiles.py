@@ -45,7 +45,7 @@ def test_a_tile_that_was_measured_is_taken_for_these_products_alone() -> None:
         local_share(gpu, 1, 784, 64, 2052),
         local_share(gpu, *_SIZES, reads="patches"),
         local_share(gpu, *_SIZES, arithmetic="int8"),
-        local_share(replace(gpu, half_weights=True), *_SIZES),
+        local_share(gpu, *_SIZES, arithmetic="fp16"),
     ):
         assert other is not None and other.source == "estimate" and other.tiled.tile != _OTHER
 

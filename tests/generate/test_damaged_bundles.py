@@ -15,7 +15,7 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write, write_file
 from support import tokenizers as small
 from support.bundles import LM, builder, bundle
-from tools.mutation.raw import changed_bytes, changed_words
+from support.damage import changed_bytes, changed_words
 
 
 def test_cut_short(tmp_path: Path) -> None:

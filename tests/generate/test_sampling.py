@@ -94,6 +94,27 @@ def test_one_random_number_for_each_draw() -> None:
     assert one.random() == other.random()
 
 
+@pytest.mark.parametrize("sampling", [Sampling(1.0), Sampling(0.7, top_p=0.8)], ids=str)
+def test_a_large_vocabulary(sampling: Sampling) -> None:
+    """Draws fall on either side of a token as often as its probabilities say, and never on one without chance."""
+    random = np.random.default_rng(5)
+    logits = random.standard_normal(50_000).astype(np.float32)
+    logits[::7] = -math.inf
+    chances, count = probabilities(logits, sampling), 4_000
+    assert not chances[::7].any()
+    drawn = np.array([choose(logits, sampling, (), random) for _ in range(count)])
+    assert chances[drawn].all()
+    for token in (2_000, 25_000, 49_000):
+        below = chances[:token].sum()
+        assert abs((drawn < token).mean() - below) < 5 * math.sqrt(below * (1 - below) / count)
+
+
+def test_equal_chances() -> None:
+    """The fewest tokens that add up to top_p, those of the lowest numbers."""
+    for count, top_p, kept in ((50, 0.9, 45), (10, 0.3, 3), (3, 1e-9, 1)):
+        assert np.flatnonzero(probabilities(np.zeros(count), Sampling(1.0, top_p=top_p))).tolist() == [*range(kept)]
+
+
 def test_log_softmax() -> None:
     logits = np.array([1000.0, 999.0, -1000.0])
     with np.errstate(over="raise"):

@@ -17,8 +17,8 @@ from litecl.generate.signatures import Entry, Role, Step
 from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.file.writer import write_file
 from support.causal_lm import CausalLM
+from support.damage import changed_bytes, changed_words
 from support.interrupts import interrupted, places
-from tools.mutation.raw import changed_bytes, changed_words
 
 LM = CausalLM()
 PROMPT = np.random.default_rng(0).integers(0, 300, 40).tolist()

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, DIV, AddOptions, DivOptions
 from litecl.interpreter.ops.compare import LESS
 from litecl.interpreter.ops.control import WHILE, WhileOptions
+from litecl.interpreter.ops.unary import SIN
+from litecl.interpreter.run.executor import Executor
 from litecl.interpreter.schema import TensorType
 from support.build import Graph, model
 
@@ -34,6 +37,21 @@ def test_while_preparing() -> None:
     assert caught.value.__notes__ == ["while preparing ADD (subgraph 0, node 0)"]
     again = pickle.loads(pickle.dumps(caught.value))
     assert (type(again), str(again)) == (ShapeError, str(caught.value))
+
+
+def test_what_a_kernel_raises_is_a_model_error_that_names_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> list[object]:
+        raise MemoryError
+
+    g = Graph()
+    interpreter = Interpreter(model(g.build(g.op(SIN, [g.input((3,))], NoOptions()))))
+    interpreter.allocate_tensors()
+    (executor,) = (value for value in vars(interpreter).values() if isinstance(value, Executor))
+    broken = [tuple(replace(step, run=breaks) for step in steps) for steps in executor._steps]
+    monkeypatch.setattr(executor, "_steps", broken)
+    with pytest.raises(ModelError, match="not enough memory") as caught:
+        interpreter.invoke()
+    assert caught.value.__notes__ == ["while running SIN (subgraph 0, node 0)"]
 
 
 def test_while_running_in_a_loop_the_innermost_operator_is_named() -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from litecl.cases import softmax
-from litecl.interpreter.errors import ModelError, UnsupportedOp
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError, ModelError, UnsupportedOp
 from litecl.interpreter.file.flatbuffer import Record, decode, encode
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
@@ -159,3 +160,15 @@ def _read_or_refuse(content: bytes) -> None:
         read(content)
     except ModelError:
         return
+
+
+@needs_shared
+@pytest.mark.parametrize("row", [r for r in rows() if "CRASH" in r["litert_note"]], ids=lambda r: Path(r["file"]).name)
+def test_models_that_crash_litert(row: dict[str, str]) -> None:
+    """They run, or say what is wrong with them."""
+    try:
+        interpreter = Interpreter(str(MODELS / row["file"]))
+        interpreter.allocate_tensors()
+        interpreter.invoke()
+    except LiteclError as error:
+        assert str(error)

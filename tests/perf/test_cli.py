@@ -27,6 +27,20 @@ def path(tmp_path: Path) -> Path:
     return small_model(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("rum model.tflite", "run"), ("run --threds 2 model.tflite", "--threads"), ("quantise x", "quantize")],
+)
+def test_misspelt_words(capsys: pytest.CaptureFixture[str], given: str, meant: str) -> None:
+    """The nearest command or option is suggested, and none for a word that is like no other."""
+    with pytest.raises(SystemExit):
+        main(given.split())
+    assert f"; did you mean {meant}?\n" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["run", "--zzz"])
+    assert "did you mean" not in capsys.readouterr().err
+
+
 def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
     rows = data(capsys, "devices")["devices"]
     assert [row["index"] for row in rows] == list(range(len(rows)))

@@ -21,9 +21,9 @@ from litecl.interpreter.ops.binary import SUB, SubOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 from litecl.jobs import engines, job
 from litecl.jobs.job import ITEM, Job, run_part
+from support import killed_worker
 from support.build import Graph, model, randn
 from support.command import RNG, data, failure, small_model, text
-from tools import workers
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_a_worker_is_killed(engine: str, package: str, rows: Job, tmp_path: Path
     np.save(tmp_path / "rows.npy", randn(RNG, 12_000, 4))
     job_ = replace(rows, batch=1, part=1000, options={"cpu": True})
     job_.begin()
-    found = workers.killed(job_, engine, 2)
+    found = killed_worker.killed(job_, engine, 2)
     assert (found["inputs"], found["each_once"], found["parts"]) == (12_000, True, 12)
     assert found["processes"] > 1
     assert found["difference"] < 1e-5

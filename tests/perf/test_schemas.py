@@ -15,7 +15,7 @@ from litecl.interpreter import Interpreter
 from litecl.perf import peak
 from litecl.report.collect import Wanted, collect
 from litecl.verify.record import DeviceResult, Result
-from tools import schemas
+from support import schemas
 
 _PYTHON = {"object": dict, "array": list, "string": str, "null": type(None), "boolean": bool, "integer": int}
 FILES = {path.stem: json.loads(path.read_text()) for path in sorted(schemas.FOLDER.glob("*.json"))}

@@ -37,7 +37,7 @@ from litecl.verify.supervise import Plan, devices_of, verify_device
 from litecl.verify.waivers import Waiver
 from support import all_cases
 
-PLANTED = Path(__file__).resolve().parents[1] / "tools" / "planted"
+PLANTED = Path(__file__).resolve().parents[1] / "support" / "planted"
 FAULTS = {
     "l2_normalization.cl": ("const float norm = ", "const float norm = 1.01f * "),
     "cumsum.cl": ("T sum = 0;", "T sum = *(volatile __global T *)8;"),
@@ -257,7 +257,7 @@ def test_edges_are_named() -> None:
 
 
 def test_goldens_are_litert_s() -> None:
-    """One whose case has changed counts as none; where too many have, write all anew: tests/tools/goldens.py."""
+    """One whose case has changed counts as none; where too many have, write all anew: tools/goldens.py."""
     stored, checks, cases = goldens.load(), catalogue(), named_cases()
     known = [name for name in stored.outputs if name in checks]
     fresh = [name for name in known if stored.of(name, checks[name].model(), checks[name].steps()) is not None]

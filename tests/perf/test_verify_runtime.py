@@ -37,7 +37,7 @@ from litecl.verify.record import CRASHED, FAIL, PASS, REFUSED, TIMEOUT, DeviceRe
 from litecl.verify.supervise import Plan, Run, Task
 from support.build import Graph, model
 
-PLANTED = Path(__file__).resolve().parents[1] / "tools" / "planted"
+PLANTED = Path(__file__).resolve().parents[1] / "support" / "planted"
 CHAIN = "chain/denormal numbers are kept"  # which has NEG among others
 ONE = Row("x", "x", 1, "", "", "", FAIL)
 

@@ -15,7 +15,7 @@ from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.native.backend import Native
 from litecl.delegate.opencl.devices import device
 from litecl.delegate.opencl.devices.device import devices
-from tools.graph_fuzz.modes import as_gpu
+from support.as_gpu import as_gpu
 
 UNITS = {"large tiles": 1, "small tiles": 9, "parts": 132}
 FEW_SUMS = "few sums"  # of a work-item, as Intel's and Arm's GPUs have registers for

@@ -172,4 +172,4 @@ def mislowered(module: str, op: str, change: Change) -> ClOp:
     def lower(call: Call) -> list[Step]:
         return [change(step) if isinstance(step, Launch) and step.args else step for step in found.steps(call)]
 
-    return replace(found, cpu=lower, gpu=lower, activates=None, chains=False)
+    return replace(found, lower=lower, activates=None, chains=False)

@@ -8,9 +8,7 @@ one that an older LLVM knows and whose instructions the processor has. A user's 
 """
 
 import ctypes
-import os
 import struct
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,15 +64,7 @@ def watch() -> None:
     setattr(device, "_devices_of", named)  # noqa: B010  # mypy knows what is there as a function
 
 
-def environment() -> dict[str, str]:
-    """Return variables with which processes that are started do so too (tests/tools/as_cpu.sh)."""
-    if "LITECL_AS_CPU" in os.environ or find_spec("pyopencl") is None:
-        return {}
-    folder = str(Path(__file__).parents[1] / "tools" / "as_cpu")
-    return {"LITECL_AS_CPU": _best(), "PYTHONPATH": os.pathsep.join([folder, *sys.path])}
-
-
-def _best() -> str:
+def best() -> str:
     """Return the name, known to LLVM 12 and later, with the most instructions of which all are available."""
     from litecl.delegate.opencl.identity import features
 
@@ -83,8 +73,8 @@ def _best() -> str:
 
 def _name(record: int) -> None:
     name = name_in(record)
-    if name is not None and (best := _best()) in _BETTER.get(name.text, ()):
-        write_name(name.address, best)
+    if name is not None and (better := best()) in _BETTER.get(name.text, ()):
+        write_name(name.address, better)
 
 
 def write_name(address: int, text: str) -> None:

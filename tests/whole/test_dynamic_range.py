@@ -27,7 +27,7 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 from litecl.perf.feeds import run_on
 from support import compare, devices, loop_models, oracle, shared
 from support.all_cases import content, expected
-from tools.dynamic_range import error, feeds_of, on_xnnpack, with_float_weights
+from support.dynamic_range import error, feeds_of, on_xnnpack, with_float_weights
 
 _EXACT = 1e-6  # sums of the same integers, scaled; a single activation that is a step off shows
 _PRODUCTS = (FULLY_CONNECTED, CONV_2D, BATCH_MATMUL)

@@ -1,6 +1,6 @@
 """The emulation of halves against a device that has them: the same verdicts, node by node and for the whole model.
 
-No device here may have ``cl_khr_fp16``; Intel's runtime for CPUs has: ``tests/tools/intel_cpu.sh`` with this file.
+No device here may have ``cl_khr_fp16``; Intel's runtime for CPUs has: ``tools/intel_cpu.sh`` with this file.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ _CASES = [(name, fine) for name in FAILING for fine in (False, True) if not (fin
 def _device(mode: Mode) -> HalfDevice:
     fitting = [d for d in devices.tested() if mode == "storage" or "cl_khr_fp16" in d.extensions]
     if not fitting:
-        pytest.skip("no device computes in halves (cl_khr_fp16): tests/tools/intel_cpu.sh fetches one")
+        pytest.skip("no device computes in halves (cl_khr_fp16): tools/intel_cpu.sh fetches one")
     return HalfDevice(fitting[0], mode)
 
 

@@ -21,8 +21,8 @@ from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.run import threads
 from support import small_models
 from support.build import Graph, model, randn
+from support.fault_models import Subject, subjects
 from support.interrupts import interrupted, no_hang, places
-from tools.fault_models import Subject, subjects
 
 _STEP = 7  # of many places every so manyth is tried; no divisor of what a loop may take
 _FEW = 150

@@ -32,7 +32,7 @@ LONG = pytest.mark.long
 LLM = pytest.mark.skipif(find_spec("tokenizers") is None, reason="litecl[llm] is not installed")
 
 _ELSEWHERE = {
-    "pip install": "tests/tools/packages.sh installs what is built",
+    "pip install": "tools/packages.sh installs what is built",
     "make ": "the Makefile of a checkout, which the continuous integration calls",
     "PYTHONPATH=tests python -m tools.": "a tool of a checkout, which takes minutes to hours",
     "litecl run hf://": "fetches from the network; tests/perf/test_hub.py",
@@ -43,7 +43,7 @@ _ELSEWHERE = {
     "litecl generate model.litertlm": "needs LiteRT-LM's builder; tests/generate/",
     "litecl bench model.litertlm": "needs LiteRT-LM's builder; tests/generate/",
     "litecl bench FOLDER": "tests/perf/test_bench_folder.py",
-    "litecl run MODEL --inputs rows.npy": "needs Ray; tests/perf/test_many.py",
+    "litecl run model.tflite --inputs rows.npy --rows --batch 64 --threads 1 --engine ray": "tests/perf/test_many.py",
 }
 """Commands of pages that are not run here, by how they begin, and why."""
 
@@ -66,6 +66,7 @@ class Page:
 
 _PAGES = (
     Page("docs/devices.md", r"^0 \S+(?s:.*)^native$"),
+    Page("docs/performance.md", r"ratio(?s:.*)5 of 5 nodes|All 5 nodes", marks=(LONG,)),
     Page("docs/guides/custom_operators.md", r"\[0\. 2\. 4\. 6\.\]"),
     Page(
         "docs/guides/language_models.md",
@@ -257,7 +258,9 @@ def _documents() -> Iterator[str]:
 
 
 _SYNOPSIS = {"docs/command.md"}  # of flags, which test_docs.py compares with the command
-_COMMANDS_ALONE = {"docs/faults.md", "docs/performance.md", "docs/install.md"}  # tools that take long; Intel's runtime
+_COMMANDS_ALONE = {  # tools that take long, or draw files of a checkout; Intel's runtime
+    *("docs/faults.md", "docs/measurements/devices.md", "docs/measurements/speed.md", "docs/install.md"),
+}
 
 
 def test_every_page_is_followed() -> None:

@@ -98,7 +98,7 @@ def test_little_stack(threads: int, stack_kib: int) -> None:
     """
     _python(
         """
-        from tools.fault_models import Session, expected, subjects
+        from support.fault_models import Session, expected, subjects
 
         def use():
             for subject in found:
@@ -134,7 +134,7 @@ def test_little_stack_for_a_driver(options: dict[str, Any]) -> None:
     _python(
         """
         from litecl.delegate.devices import devices
-        from tools.fault_models import Session, expected, subjects
+        from support.fault_models import Session, expected, subjects
 
         options, outcomes = eval(sys.argv[1]), []
 

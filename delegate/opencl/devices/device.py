@@ -14,7 +14,6 @@ from litecl.delegate.backend.errors import NoRuntime
 from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.cl_op import Target
 from litecl.delegate.cpu.target import CpuTarget
-from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.naming import advice
 from litecl.delegate.opencl.devices.programs import Programs
 from litecl.delegate.opencl.devices.runtimes import builds, preferred
@@ -22,7 +21,6 @@ from litecl.delegate.opencl.environment import POCL, names_devices, set_environm
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.probes.capabilities import capabilities, context_of
-from litecl.delegate.opencl.probes.gpu import gpu_of
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
@@ -141,6 +139,9 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
     able = capabilities(device, directory)
     of_both = device.max_compute_units, able.float64, device.max_work_group_size, device.local_mem_size
     if is_gpu(device):
+        from litecl.delegate.gpu.target import GpuTarget  # a process without a GPU loads nothing that serves one
+        from litecl.delegate.opencl.probes.gpu import gpu_of
+
         return GpuTarget(4, *of_both, gpu=replace(gpu_of(device), integer_dot=able.dots))
     return CpuTarget(able.vector_width(device.native_vector_width_float), *of_both)
 

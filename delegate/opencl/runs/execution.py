@@ -95,7 +95,7 @@ class CLExecution:
 
 def _launches(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:
     """Bind a plan to one kernel, or to a queue if that is better or linking fails (an error if ``strict``)."""
-    return device.target.either(_on_cpu, _on_gpu)(plan, device, memory, options)
+    return (_on_cpu if device.target.memory == "host" else _on_gpu)(plan, device, memory, options)
 
 
 def _on_cpu(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:

@@ -48,7 +48,7 @@ def _cl_op(
         return [*launches, *by_reals(replace(call, inputs=inputs))]
 
     # Only dense rows can be quantized.
-    return replace(of_reals, claim=claim, cpu=lower, gpu=lower, reads_rows=False)
+    return replace(of_reals, claim=claim, lower=lower, reads_rows=False)
 
 
 def _images(options: Any, x: TensorSpec) -> tuple[int, int]:
@@ -83,14 +83,14 @@ def _depthwise() -> ClOp:
         inputs = [wider, *call.inputs[1:]]
         return [*steps, *cl_op.steps(replace(call, options=valid, inputs=inputs, pads=Pads()))]
 
-    return replace(cl_op, cpu=lower, gpu=lower)
+    return replace(cl_op, lower=lower)
 
 
 def _borders(call: Call) -> list[tuple[int, int]]:
     """Return the zeros before and after rows and columns; nothing if every window sees more than zeros."""
     options, pads, lengths = call.options, call.pads, call.input(0).shape[1:3]
     steps = (options.stride_h, options.dilation_h_factor), (options.stride_w, options.dilation_w_factor)
-    found, alone = [], False
+    borders, alone = [], False
     for length, size, step, own in zip(
         lengths, call.input(1).shape[1:3], steps, ((pads.top, pads.bottom), (pads.left, pads.right)), strict=True
     ):
@@ -98,8 +98,8 @@ def _borders(call: Call) -> list[tuple[int, int]]:
         before = own[0] + window.before
         taps = np.arange(window.output)[:, None] * window.stride + np.arange(size) * window.dilation - before
         alone |= bool(((taps < 0) | (taps >= length)).all(axis=1).any())
-        found.append((before, own[1] + window.after))
-    return found if alone else []
+        borders.append((before, own[1] + window.after))
+    return borders if alone else []
 
 
 CL_OPS = (

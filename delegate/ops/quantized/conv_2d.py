@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal, Scratch, Step, Target, or_else
-from litecl.delegate.gpu.target import GpuCall
+from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal, Scratch, Step, Target
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.strided import Memory
 from litecl.delegate.matmul.geometry import Geometry, abreast, geometry, matrix, reached, side_by_side
 from litecl.delegate.matmul.patches import Groups
-from litecl.delegate.ops.gpu.integer_products import product
 from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import (
     Weights,
@@ -84,13 +82,15 @@ def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: 
     return claim_product(inputs, outputs, options, real=True)
 
 
-def _conv(call: Call) -> tuple[Geometry, Weights]:
+def conv(call: Call) -> tuple[Geometry, Weights]:
+    """Return the window of CONV_2D, and its weights."""
     (x, filter_, _), out = call.weighted, call.outputs[0]
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], out.shape, call.pads)
     return g, weights_of(call.specs, out.spec, filter_.value, g.groups)
 
 
-def _dense(call: Call) -> tuple[Geometry, Weights]:
+def dense(call: Call) -> tuple[Geometry, Weights]:
+    """Return FULLY_CONNECTED as a window, and its weights."""
     columns, depth = call.input(1).shape
     rows = call.input(0).spec.size // depth
     weights = weights_of(call.specs, call.outputs[0].spec, call.input(1).value, 1, real=True)
@@ -98,19 +98,11 @@ def _dense(call: Call) -> tuple[Geometry, Weights]:
 
 
 def _lower_conv(call: Call) -> list[Step]:
-    return [convolution(call, *_conv(call))]
+    return [convolution(call, *conv(call))]
 
 
 def _lower_dense(call: Call) -> list[Step]:
-    return [convolution(call, *_dense(call), real=True)]
-
-
-def _conv_in_tiles(call: GpuCall) -> list[Step] | None:
-    return None if is_wide(call.specs, call.options) else product(call, *_conv(call))
-
-
-def _dense_in_tiles(call: GpuCall) -> list[Step] | None:
-    return None if is_wide(call.specs, call.options) else product(call, *_dense(call), real=True)
+    return [convolution(call, *dense(call), real=True)]
 
 
 def convolution(
@@ -160,6 +152,6 @@ def _abreast(g: Geometry, weights: Weights, target: Target) -> tuple[Geometry, W
 
 
 CL_OPS = (
-    ClOp(CONV_2D, claim=_claim_conv, lower=_lower_conv, gpu=or_else(_conv_in_tiles, _lower_conv)),
-    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense, gpu=or_else(_dense_in_tiles, _lower_dense)),
+    ClOp(CONV_2D, claim=_claim_conv, lower=_lower_conv),
+    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense),
 )

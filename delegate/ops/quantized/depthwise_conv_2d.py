@@ -1,7 +1,6 @@
 """DEPTHWISE_CONV_2D of quantized tensors; several filters per channel are a grouped convolution."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from litecl.delegate.matmul.geometry import Geometry, geometry, reached
 from litecl.delegate.ops.quantized import depthwise_16, depthwise_pairs
 from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution
 from litecl.delegate.quantized.integers import Bounds, StageRow, Weights, bounds_of, unsigned_zero, weights_of
+from litecl.delegate.target import own
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
@@ -52,7 +52,7 @@ def _claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) ->
 
 
 @dataclass(frozen=True)
-class _Share:
+class Share:
     """A work-item's share: ``rows`` and ``channels`` of the output, in vectors of ``width`` lanes, each of which
     holds four channels. lines_whole: whether it computes all pixels of a row.
     """
@@ -63,10 +63,7 @@ class _Share:
     lines_whole: bool
 
 
-_ShareOf = Callable[[Geometry, int, Target], _Share]
-
-
-def _lower(share_of: _ShareOf, in_pairs: Callable[[Geometry, Target], bool], call: Call) -> list[Step]:
+def _lower(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     taps, columns = filter_.shape[1] * filter_.shape[2], filter_.shape[3]
     by_column = filter_.value.reshape(taps, columns).T
@@ -75,9 +72,9 @@ def _lower(share_of: _ShareOf, in_pairs: Callable[[Geometry, Target], bool], cal
     if columns == x.shape[3]:
         weights = weights_of(call.specs, out.spec, by_column, 1)
         g = _window(call)
-        if in_pairs(g, call.target):
+        if depthwise_pairs.suits(g, call.target):
             return [depthwise_pairs.launch(call, g, weights)]
-        return [_launch(call, weights, share_of)]
+        return [_launch(call, weights)]
     weights = weights_of(call.specs, out.spec, by_column, x.shape[3])
     return [convolution(call, _window(call), weights)]
 
@@ -87,11 +84,11 @@ def _window(call: Call) -> Geometry:
     return geometry(call.options, x.shape, filter_.shape[1:3], 1, call.outputs[0].shape, call.pads)
 
 
-def _launch(call: Call, weights: Weights, share_of: _ShareOf) -> Launch:
+def _launch(call: Call, weights: Weights) -> Launch:
     x, out, target = call.input(0), call.outputs[0], call.target
     g = _window(call)
     flat = _flat(g, target)
-    share = share_of(g, flat, target)
+    share = own(target, share_of)(g, flat, target)
     width = share.width
     weights = weights.repeated(flat)
     parts = _parts(weights)
@@ -124,20 +121,14 @@ def _flat(g: Geometry, target: Target) -> int:
     return flat if flat >= _LEAST_FLAT else 1
 
 
-def _cpu_share(g: Geometry, flat: int, target: Target) -> _Share:
+def share_of(g: Geometry, flat: int, target: Target) -> Share:
     """Return the share of a CPU's work-item: whole lines, in vectors filled by channels or by several pixels."""
     most = target.vector_width
     fitting = (width for width in (16, 8, 4) if width <= most and (4 * width <= g.channels or width == 4))
     width = most if flat > 1 else next(fitting)
     rows, blocks = g.images * g.out_height, -(-g.channels // (4 * width))
     item_rows, item_blocks = spread(_KERNEL, target, rows, blocks, g.flops)
-    return _Share(width, item_rows, item_blocks * 4 * width, lines_whole=True)
-
-
-def _gpu_share(g: Geometry, flat: int, target: Target) -> _Share:
-    """Return the share of a GPU's work-item: a few pixels of a line, in vectors if channels fill whole ones."""
-    width = target.vector_width if g.channels % (4 * target.vector_width) == 0 else 1
-    return _Share(width, 1, 4 * width, lines_whole=False)
+    return Share(width, item_rows, item_blocks * 4 * width, lines_whole=True)
 
 
 def _parts(weights: Weights) -> Array:
@@ -168,7 +159,7 @@ def _by_lane(fields: Array, lanes: int) -> Array:
     return np.ascontiguousarray(fields.reshape(len(StageRow), lanes, 4).transpose(0, 2, 1))
 
 
-def _shape(call: Call, g: Geometry, share: _Share, parts: int) -> QuantizedDepthwise:
+def _shape(call: Call, g: Geometry, share: Share, parts: int) -> QuantizedDepthwise:
     return QuantizedDepthwise(
         g,
         -(-g.channels // (4 * share.width)) * share.width,
@@ -195,11 +186,4 @@ def _defines(g: Geometry, width: int, flat: int, call: Call) -> dict[str, str | 
     return defines
 
 
-CL_OPS = (
-    ClOp(
-        DEPTHWISE_CONV_2D,
-        claim=_claim,
-        cpu=partial(_lower, _cpu_share, depthwise_pairs.suits),
-        gpu=partial(_lower, _gpu_share, lambda g, target: False),
-    ),
-)
+CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower),)

@@ -11,6 +11,7 @@ from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, 
 from litecl.delegate.kit.schedule import elements
 from litecl.delegate.ops.quantized import table
 from litecl.delegate.quantized.integers import Bounds, per_tensor
+from litecl.delegate.target import own
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.graph import TensorSpec
@@ -77,8 +78,8 @@ def _lower_quantize(call: Call) -> list[Step]:
     x_zero = fixed_point.zero_point_of(x.spec)
     if scale == x_scale:
         of_bytes = x.spec.type in BYTES and y.spec.type in BYTES
-        shifted = call.target.either(_shifted_bytes, _shifted) if of_bytes else _shifted
-        return [shifted(x, y, replace(bounds, zero=bounds.zero - x_zero), call.target)]
+        lower = own(call.target, shifted_bytes) if of_bytes else shifted
+        return [lower(x, y, replace(bounds, zero=bounds.zero - x_zero), call.target)]
     if x.spec.type in BYTES:
         return [table.applied(QUANTIZE, call)]
     factor = fixed_point.quantize_multiplier(x_scale / scale)
@@ -92,13 +93,15 @@ def _quantized(x: Operand, y: Operand, bounds: Bounds, target: Target) -> Launch
     return share.launch("quantize", args, _defines(_FLOAT, y.spec.type), y.spec.size)
 
 
-def _shifted(x: Operand, y: Operand, bounds: Bounds, target: Target) -> Launch:
+def shifted(x: Operand, y: Operand, bounds: Bounds, target: Target) -> Launch:
+    """Return the launch that moves the zero point of any integers."""
     share = elements("requantize", y.spec.size, target)
     args: tuple[Arg, ...] = (x, y, *share.args, *(np.int32(number) for number in astuple(bounds)))
     return share.launch("shift_each", args, _defines(x.spec.type, y.spec.type), y.spec.size)
 
 
-def _shifted_bytes(x: Operand, y: Operand, bounds: Bounds, target: Target) -> Launch:
+def shifted_bytes(x: Operand, y: Operand, bounds: Bounds, target: Target) -> Launch:
+    """Return the launch that moves the zero point of bytes, without wider integers."""
     share = elements("requantize", y.spec.size, target)
     least, most = integer_limits(x.spec.type)
     reach = most - least

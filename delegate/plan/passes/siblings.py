@@ -14,7 +14,7 @@ from litecl.interpreter.ops.binary import ADD
 (_CONVOLUTION,) = conv_2d.CL_OPS
 _MOST_COLUMNS = 8  # output channels: with more, the copy of the result costs more than fusion gains
 _MOST_TOGETHER = 64
-_LEAST_DEPTH = 32  # products per output element, for the same reason
+_LEAST_DEPTH = 24  # products per output element, for the same reason
 
 
 def siblings(graph: RegionGraph) -> RegionGraph:

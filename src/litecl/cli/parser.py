@@ -5,8 +5,10 @@ Imports only the requested subcommand, so that ``--version`` and ``--help`` are 
 
 import argparse
 import ast
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent
@@ -135,7 +137,27 @@ class _Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
-        raise _Usage(self.format_usage(), self.prog, message)
+        raise _Usage(self.format_usage(), self.prog, message + self._suggested(message))
+
+    def _suggested(self, message: str) -> str:
+        """Return a question about the command or option that a misspelt one is like; "" if there is none."""
+        if " invalid choice: " in message:
+            wrong, *known = re.findall(r"'([^']*)'", message)
+        elif options := re.findall(r"^unrecognized arguments: .*?(--[\w-]+)", message):
+            (wrong,), known = options[:1], self._options()
+        else:
+            return ""
+        like = get_close_matches(wrong, known, 1)
+        return f"; did you mean {like[0]}?" if like else ""
+
+    def _options(self) -> list[str]:
+        """Return the long options of the parser and its subcommands, of which the imported one has its own."""
+        parsers = [self, *(own for action in self._actions for own in _subparsers(action))]
+        return [text for own in parsers for action in own._actions for text in action.option_strings if text[1] == "-"]
+
+
+def _subparsers(action: argparse.Action) -> Collection[argparse.ArgumentParser]:
+    return action.choices.values() if isinstance(action.choices, Mapping) else ()
 
 
 def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:

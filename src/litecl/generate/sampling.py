@@ -1,13 +1,15 @@
 """Chooses the next token from logits."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
+
+_BLOCK = 512  # chances that are added up at once
 
 
 @dataclass(frozen=True)
@@ -49,42 +51,70 @@ def probabilities(logits: Array, sampling: Sampling, before: Collection[int] = (
     """
     tokens, chances = _distribution(logits, sampling, before)
     made = np.zeros(len(logits))
-    made[tokens] = chances
+    made[np.asarray(tokens)] = chances
     return made
 
 
 def choose(logits: Array, sampling: Sampling, before: Collection[int], random: np.random.Generator) -> int:
     """Return a token, drawn with one number from ``random``, or none if the temperature is 0."""
     tokens, chances = _distribution(logits, sampling, before)
-    if sampling.temperature == 0:
-        return int(tokens[0])
-    drawn = np.searchsorted(np.cumsum(chances), random.random(), side="right")
-    return int(tokens[min(int(drawn), len(tokens) - 1)])  # probabilities may sum to slightly less than 1
+    return int(tokens[0 if sampling.temperature == 0 else _drawn(chances, random.random())])
 
 
-def _distribution(logits: Array, sampling: Sampling, before: Collection[int]) -> tuple[Array, Array]:
-    """Return the candidate tokens, most likely first, and their probabilities."""
+def _drawn(chances: Array, uniform: float) -> int:
+    """Return the index at which the sum of chances passes a number: of a block first, since few sums are quick."""
+    starts = np.arange(0, len(chances), _BLOCK)
+    ends = np.cumsum(np.add.reduceat(chances, starts))
+    last = int(np.searchsorted(ends, ends[-1]))  # with any chance: the sum may be slightly less than 1
+    block = min(int(np.searchsorted(ends, uniform, side="right")), last)
+    within = chances[starts[block] : starts[block] + _BLOCK]
+    rest = uniform - (ends[block - 1] if block else 0.0)
+    index = np.searchsorted(np.cumsum(within), rest, side="right")
+    return int(starts[block] + min(index, np.flatnonzero(within)[-1]))
+
+
+def _distribution(logits: Array, sampling: Sampling, before: Collection[int]) -> tuple[Sequence[int] | Array, Array]:
+    """Return the candidate tokens and their probabilities: with a top_k most likely first, else by number."""
     x = _penalized(np.array(logits, np.float64), before, sampling.repetition_penalty)
     most = _largest(x)
     if sampling.temperature == 0:
-        return np.array([x.argmax()]), np.ones(1)
-    tokens = _most_likely(x, sampling.top_k)
-    weights = np.exp((x[tokens] - most) / sampling.temperature)
-    chances = weights / weights.sum()
+        return [int(x.argmax())], np.ones(1)
+    tokens: Sequence[int] | Array = range(len(x))
+    if sampling.top_k is not None:
+        tokens = _most_likely(x, sampling.top_k)
+        x = x[tokens]
+    x -= most  # in place: with a large vocabulary, to get memory takes longer than to compute
+    x /= sampling.temperature
+    chances = np.exp(x, out=x)
     if sampling.top_p < 1:
-        count = int(np.searchsorted(np.cumsum(chances), sampling.top_p)) + 1
-        tokens, chances = tokens[:count], chances[:count] / chances[:count].sum()
+        kept = _nucleus(chances, sampling.top_p)
+        tokens, chances = kept if sampling.top_k is None else np.asarray(tokens)[kept], chances[kept]
+    chances /= chances.sum()
     return tokens, chances
 
 
-def _most_likely(x: Array, count: int | None) -> Array:
+def _most_likely(x: Array, count: int) -> Array:
     """Return the tokens of the largest logits in descending order, lower numbers first for ties."""
-    tokens = np.arange(len(x))
-    if count is not None and count < len(x):
-        least = np.partition(x, -count)[-count]
-        above = np.flatnonzero(x > least)
-        tokens = np.concatenate([above, np.flatnonzero(x == least)[: count - len(above)]])
+    least = np.partition(x, -count)[-count] if count < len(x) else -math.inf
+    tokens = _largest_of(x, count, least)
     return tokens[np.lexsort((tokens, -x[tokens]))]
+
+
+def _nucleus(chances: Array, top_p: float) -> Array:
+    """Return the indices of the fewest chances that add up to ``top_p`` of all: without the many least ones."""
+    ascending = np.sort(chances)
+    sums = np.cumsum(ascending)
+    rest = (1 - top_p) * sums[-1] * (1 + 1e-12)  # of equal chances, rounding must not keep one more
+    without = min(int(np.searchsorted(sums, rest, side="right")), len(chances) - 1)
+    return _largest_of(chances, len(chances) - without, ascending[without])
+
+
+def _largest_of(x: Array, count: int, least: float) -> Array:
+    """Return the indices of the ``count`` largest elements, lower ones first for ties with ``least``, the last."""
+    kept = x >= least
+    ties = np.flatnonzero(x == least)
+    kept[ties[len(ties) - max(0, int(np.count_nonzero(kept)) - count) :]] = False
+    return np.flatnonzero(kept)
 
 
 def _largest(x: Array) -> float:

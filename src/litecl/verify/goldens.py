@@ -1,6 +1,6 @@
 """Outputs of LiteRT's reference kernels for a core set of cases, stored beside this file.
 
-``tests/tools/goldens.py`` writes them. Each carries a digest of its case's values, constants and options: if the case
+``tools/goldens.py`` writes them. Each carries a digest of its case's values, constants and options: if the case
 has changed since, the golden is ignored.
 """
 

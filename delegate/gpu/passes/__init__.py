@@ -1,0 +1,1 @@
+"""Passes over a region's graph that only GPUs run."""

@@ -1,1 +1,0 @@
-"""Planning for GPUs alone: their passes, and loops and branches that one group runs."""

@@ -1,0 +1,21 @@
+"""Groups of launches that run as one: none on a CPU. A GPU has its own (``delegate/gpu/one_group.py``)."""
+
+from collections.abc import Callable, Mapping
+
+from litecl.delegate.cl_op import Operand
+from litecl.delegate.plan.steps import Slot, Steps
+from litecl.delegate.plan.values import Planning
+
+Place = Callable[[Operand], tuple[Operand, int]]
+
+
+def narrowed(planning: Planning, subgraph: int) -> Planning:
+    """Adapt the planning to the subgraph of a loop or a branch, so that its launches may be in a group."""
+    return planning
+
+
+def gathered(steps: Steps, slots: Mapping[Operand, Slot], place: Place) -> Steps:
+    """Return a plan's steps in groups. slots, place: the plan's positions of loop variables, and its function that
+    returns an operand's memory.
+    """
+    return steps

@@ -1,0 +1,49 @@
+"""Names files of other formats, with what to do next, where a ``.tflite`` file was expected."""
+
+import re
+from io import BytesIO
+from zipfile import BadZipFile, ZipFile
+
+_CONVERT = "litecl convert makes a .tflite file of it"
+_BY_START = (
+    (rb"LITERTLM", "a bundle of a language model, not a .tflite file: litecl.Generator reads it"),
+    (rb"version https://git-lfs", "a Git LFS pointer, not the file that it stands for: git lfs pull fetches that"),
+    (rb"\s*<(?i:!doctype html|html|head|\?xml)", "a web page, no model: get the file itself, its raw download"),
+    (rb"\x1f\x8b", "a file compressed by gzip: gunzip unpacks it"),
+    (rb"BZh|\xfd7zXZ|\x28\xb5\x2f\xfd", "a compressed file: unpack it first"),
+    (rb"\x89HDF\r\n\x1a\n", f"an HDF5 file, as Keras writes: {_CONVERT}"),
+    (rb"\x80\x02", "a pickle, as torch.save writes: export the model by torch.export.save, then litecl convert"),
+    (rb"\x08\x01\x12", "the saved_model.pb of a SavedModel: litecl convert takes the folder that it lies in"),
+    (rb"\x08[\x03-\x1f]\x12", "an ONNX model: onnx2tf makes a .tflite file of it"),
+    (rb"\x93NUMPY", "an array of numpy, no model"),
+    (rb"\s*[{\[]\s*\"", "a JSON file, no model"),
+)
+"""The beginning of a file, and what it is."""
+_BY_MEMBER = (
+    (r"model\.weights\.h5", f"a Keras model: {_CONVERT}"),
+    (r"(.*/)?models/.*\.json", f"a program of torch.export: {_CONVERT}"),
+    (r"(.*/)?data\.pkl", "a PyTorch model: export it by torch.export.save, then litecl convert"),
+    (r"(.*/)?saved_model\.pb", "a SavedModel in a zip file: unzip it, then litecl convert takes the folder"),
+    (
+        r"(.*/)?TF_LITE_\w+|.*\.tflite",
+        "a bundle of several files: unzip it, or, of a language model, use litecl.Generator",
+    ),
+    (r"", "a zip file"),
+)
+"""A member of a zip file, and what the file is."""
+
+
+def described(content: memoryview) -> str | None:
+    """Return what a file without TFLite's identifier is, and the next step; None if that is unknown."""
+    start = bytes(content[:256])
+    if start.startswith(b"PK\x03\x04"):
+        return _zipped(content)
+    return next((text for pattern, text in _BY_START if re.match(pattern, start)), None)
+
+
+def _zipped(content: memoryview) -> str | None:
+    try:
+        members = ZipFile(BytesIO(content)).namelist()
+    except (BadZipFile, NotImplementedError, ValueError, OSError):
+        return "a damaged zip file"
+    return next((text for pattern, text in _BY_MEMBER if any(re.fullmatch(pattern or ".*", m) for m in members)), None)

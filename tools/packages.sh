@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Builds wheel and sdist into dist/, checks them, and uses each as a user would: installed into a fresh environment, with
+# `litecl devices` and the README's example. Then checks that a checkout without symbolic links refuses to be built.
+# Usage: tools/packages.sh PYTHON [--convert] [--verify]
+#   PYTHON     an interpreter with the packages of the extra `release`
+#   --convert  install TensorFlow along with them, and run the example from its Keras model on
+#   --verify   run `litecl verify --quick` from each, too; the first compiles, the others take its programs
+#   PYTHONS, in the environment: the interpreters to make fresh environments with (default: PYTHON)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=$(realpath --no-symlinks "$(command -v "$1")")
+here=$PWD extra="" verify=""
+for option in "${@:2}"; do
+    case $option in
+        --convert) extra="[convert]" ;;
+        --verify) verify=yes ;;
+        *) echo "unknown option: $option" >&2; exit 2 ;;
+    esac
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset PYTHONPATH  # what is installed is what is used
+export XDG_CACHE_HOME=$work/cache
+
+rm -rf dist
+"$python" -m build --outdir dist . > "$work/log" || { cat "$work/log" >&2; exit 1; }
+"$python" -m twine check --strict dist/*
+"$python" -m check_wheel_contents dist/*.whl
+git ls-files converter delegate interpreter kernels_cl perf src tests/cases | grep -vE "^src/litecl/[a-z_]+$" \
+    | sed -E "s,^(src/litecl|tests)/,," \
+    | sort > "$work/expected"
+"$python" -m zipfile --list dist/*.whl | sed -nE 's,^litecl/([^ ]+) .*,\1,p' | sort > "$work/found"
+diff "$work/expected" "$work/found" || { echo "the wheel's files are not those of the checkout" >&2; exit 1; }
+
+for made_with in ${PYTHONS:-$python}; do
+    for package in dist/*.whl dist/*.tar.gz; do
+        echo "== $package on $("$made_with" --version)"
+        "$made_with" -m venv "$work/fresh"
+        "$work/fresh/bin/python" -m pip install --quiet "$package$extra"
+        (cd "$work" && fresh/bin/litecl devices && fresh/bin/python "$here/tools/readme_example.py")
+        if [[ $verify ]]; then (cd "$work" && fresh/bin/python -m litecl verify --quick --keep-cache); fi
+        rm -rf "$work/fresh"
+    done
+done
+
+echo "== a checkout without symbolic links"
+mkdir "$work/plain"
+git ls-files -z | grep -zvE "^src/litecl/[a-z_]+$" | xargs -0 cp --parents -t "$work/plain"
+for link in converter delegate interpreter kernels_cl perf tests/cases; do
+    echo "../../$link" > "$work/plain/src/litecl/${link#tests/}"
+done
+if "$python" -m build --wheel --outdir "$work/dist" "$work/plain" > "$work/log" 2>&1; then
+    echo "it was built all the same" >&2
+    exit 1
+fi
+grep -m 1 "symbolic links" "$work/log" || { cat "$work/log" >&2; exit 1; }
