@@ -33,6 +33,7 @@ _HEADER = """\
 
 #define %(NAME)s_ARENA_BYTES %(arena_bytes)d /* of RAM, in the library's .bss */
 #define %(NAME)s_CONSTANT_BYTES %(constant_bytes)d /* of flash, in the library's .rodata */
+#define %(NAME)s_STACK_BYTES %(stack_bytes)d /* that a call takes at most, beside what functions outside take */
 
 enum %(name)s_status { %(NAME)s_OK = 0, %(NAME)s_TOO_MANY_ITERATIONS = 1 };
 
@@ -119,6 +120,7 @@ def c_files(drawn: Draft, model: str, name: str) -> tuple[dict[str, bytes], Size
         "NAME": name.upper(),
         "arena_bytes": drawn.arena_bytes,
         "constant_bytes": len(drawn.constants),
+        "stack_bytes": sizes.stack_bytes,
         "entries": "".join(entry.declared for entry in entries),
         "reset": "Sets all states as before the first run." if has_states else "Does nothing: the model has no states.",
     }

@@ -1,7 +1,7 @@
 """The files of an export, written together: a folder gets all of them or none, and no file of the user's is lost."""
 
-from collections.abc import Collection, Mapping
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from litecl.interpreter.errors import DelegateError
@@ -35,11 +35,25 @@ def write(folder: Path, files: Mapping[str, bytes], examples: Collection[str]) -
     Raises OSError; the earlier files then stay as they were.
     """
     kept = [name for name in examples if (folder / name).exists()]
-    folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
+        stack.enter_context(_made(folder))
         for name, content in files.items():
             if name not in kept:
                 file = stack.enter_context(whole_file(folder / name))
                 file.write(content)
                 file.flush()  # a full disk shows here, before any file is replaced
     return kept
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder, unless it is there; remove it again if the context raises."""
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
+        raise

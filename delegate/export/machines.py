@@ -9,7 +9,8 @@ from litecl.delegate.native.kinds import HOST, KINDS, machine
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError
 
-_NO_PIC = ("-fno-pic",)  # only a system's loader wants code that runs at any address
+_NO_PIC = "-fno-pic"  # only a system's loader wants code that runs at any address
+_FRAMES = "-fstack-size-section"  # what archive.py reads
 _SYSTEMS = ("linux",)  # whose linkers take ELF archives
 
 
@@ -34,14 +35,14 @@ class ExportMachine:
 
 
 _BARE: Mapping[str, ExportMachine] = {
-    name: ExportMachine(name, ("-target", triple, *options), _NO_PIC)
+    name: ExportMachine(name, ("-target", triple, *options), (_NO_PIC, _FRAMES))
     for name, triple, options in (
         ("cortex-m55", "thumbv8.1m.main-none-eabihf", ("-mcpu=cortex-m55",)),
         ("cortex-m4", "thumbv7em-none-eabihf", ("-mcpu=cortex-m4",)),
         ("riscv32imc", "riscv32-unknown-none-elf", ("-march=rv32imc", "-mabi=ilp32")),
     )
 }
-WEB = ExportMachine("wasm32", ("-target", "wasm32-freestanding", "-msimd128", "-mbulk-memory"), _NO_PIC)
+WEB = ExportMachine("wasm32", ("-target", "wasm32-freestanding", "-msimd128", "-mbulk-memory"), (_NO_PIC,))
 
 
 def names() -> list[str]:
@@ -60,4 +61,4 @@ def export_machine(name: str) -> ExportMachine:
             "system may have a colon and a processor after them"
         )
     of_system = machine(name)
-    return ExportMachine(of_system.name, () if name == HOST else of_system.options)
+    return ExportMachine(of_system.name, () if name == HOST else of_system.options, (_FRAMES,))

@@ -1,5 +1,6 @@
 """Models exported for C programs: all outputs are the interpreter's."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from litecl.perf.models.build_control import FLOAT, subgraph
 from support import quantize_models, small_models, variable_models
 from support.build import Graph, model, randn
 from support.exported import (
+    CC,
     RESET,
     CProgram,
     Step,
@@ -137,6 +139,9 @@ def test_the_example_runs(tmp_path: Path) -> None:
     made = CProgram(images(), tmp_path)
     build(tmp_path, [tmp_path / "main.c", tmp_path / "model.a"], tmp_path / "main")
     assert b"malloc" not in made.files["model.a"]
+    for language in ("-xc", "-std=c99", "-xc++"):
+        checked = [str(CC), "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", language]
+        subprocess.run([*checked, *(["-xc"] if "std" in language else []), str(tmp_path / "model.h")], check=True)
     assert made.sizes.needs == ("memcpy", "memset")
     assert made.sizes.flash_bytes > len(made.drawn.constants) > 0
     assert made.sizes.ram_bytes >= made.drawn.arena_bytes

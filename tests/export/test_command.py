@@ -75,8 +75,10 @@ def test_a_full_disk_leaves_the_earlier_files(tmp_path: Path, capsys: pytest.Cap
     before = {path.name: path.read_bytes() for path in (tmp_path / "made").iterdir()}
     with full_disk(2000):  # the header fits, the library does not
         said = failure(capsys, "export", file, *C, "-o", tmp_path / "made", "--shape", "x=3,4")
+        failure(capsys, "export", file, *C, "-o", tmp_path / "new")
     assert "File too large" in said or "No space left" in said
     assert {path.name: path.read_bytes() for path in (tmp_path / "made").iterdir()} == before
+    assert not (tmp_path / "new").exists()
 
 
 @needs_zig

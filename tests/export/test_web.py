@@ -4,7 +4,10 @@ import json
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -150,3 +153,28 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "no effect with --for web" in failure(
         capsys, "export", "x.tflite", "--for", "web", "-o", tmp_path, "--name", "a"
     )
+
+
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path")
+def test_the_page_in_a_browser(tmp_path: Path) -> None:
+    """Which loads the module as it comes, and runs it."""
+    WebModule(images(), tmp_path)
+    page = (tmp_path / "index.html").read_text()
+    (tmp_path / "run.html").write_text(page.replace("button.disabled = false;", "await run();"))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        seen = {}
+        for name in ("index", "run"):
+            shown = "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=9000", "--dump-dom"
+            address = f"http://127.0.0.1:{server.server_port}/{name}.html"
+            done = subprocess.run([str(CHROMIUM), *shown, address], capture_output=True, text=True, timeout=100)
+            seen[name] = done.stdout
+        server.shutdown()
+    assert "<pre>loaded in " in seen["index"]
+    assert "main_in0: FLOAT32 [1,9,7,3]" in seen["index"]
+    assert "<pre>median of 50 runs: " in seen["run"]

@@ -59,6 +59,7 @@ SECTIONS {{
     .data : {{ *(.data*) *(.sdata*) }} > data
     .bss : {{ *(.bss*) *(.sbss*) *(COMMON) }} > data
     stack_top = ORIGIN(data) + LENGTH(data);
+    stack_low = stack_top - 16384;
     /DISCARD/ : {{ *(.ARM.exidx*) *(.ARM.extab*) *(.eh_frame*) }}
 }}
 """
@@ -75,8 +76,15 @@ static void show(const unsigned char *bytes, unsigned count) {{
         print(text);
     }}
 }}
+extern unsigned char stack_low[];
 int main(void) {{
+    /* A call may take less of the stack than the header says: what lies below main's frame is checked. */
+    volatile unsigned char *const here = __builtin_frame_address(0), *low = stack_low;
+    for (volatile unsigned char *at = low; at < here - 256; ++at) *at = 0xa5;
 {steps}
+    while (*low == 0xa5) ++low;
+    const unsigned used = here - 256 - low;
+    print(used <= MODEL_STACK_BYTES ? "stack: right" : "stack: more");
     return 0;
 }}
 """
@@ -156,7 +164,8 @@ class BoardProgram:
             (*emulated, str(self.folder / "board.elf")), capture_output=True, timeout=100, check=False
         )
         lines = (done.stderr + done.stdout).decode().split()
-        contents = [bytes.fromhex(line) for line in lines]
+        assert lines[-2:] == ["stack:", "right"], lines
+        contents = [bytes.fromhex(line) for line in lines[:-2]]
         results = [(content[0], arrays(self.images[""].outputs, content, 1)) for content in contents]
         assert len(results) == len([step for step in steps if not isinstance(step, str)]), lines
         return results

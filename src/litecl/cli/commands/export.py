@@ -138,10 +138,11 @@ def _output(folder: Path, drawn: Draft, sizes: Sizes | None, made: Mapping[str, 
     else:
         told = [
             f"{drawn.machine.name}: {size(sizes.flash_bytes)} of flash, {size(constants)} of them constants; "
-            f"{size(sizes.ram_bytes)} of RAM beside the stack",
+            f"{size(sizes.ram_bytes)} of RAM and {size(sizes.stack_bytes)} of stack",
             f"needs {', '.join(sizes.needs)}" if sizes.needs else "needs no other function",
         ]
-        data |= {"flash_bytes": sizes.flash_bytes, "ram_bytes": sizes.ram_bytes, "needs": [*sizes.needs]}
+        data |= {"flash_bytes": sizes.flash_bytes, "ram_bytes": sizes.ram_bytes, "stack_bytes": sizes.stack_bytes}
+        data |= {"needs": [*sizes.needs]}
     return Output(data | {"delegation": report_data(drawn.report)}, [rows, *map(line, told)])
 
 
