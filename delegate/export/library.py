@@ -23,6 +23,7 @@ from litecl.interpreter.run.variables import VariableKey
 
 _RUN = "run_region"
 _ALONE = 1  # thread
+_TYPES = "char", "uchar", "short", "ushort"
 
 # Signatures share the arena. With states, that of one run last has them there; the others' are in the store.
 _TEXT = """\
@@ -114,14 +115,22 @@ def objects(drawn: Draft, name: str, interface: str) -> list[bytes]:
     with told_to(drawn.options.progress), waiting(drawn.options.compile_timeout), clang.folder() as folder:
         kernels: list[bytes] = []
         if programs:
-            # Symbols of one model begin with its name, so that several can be linked together.
-            symbols = _RUN, *(function.name for function in _functions(programs))
-            macros = {**ExportFound(compiler).macros, **{symbol: f"{name}_{symbol}" for symbol in symbols}}
+            found = ExportFound(compiler)
+            macros = {**found.macros, **_renamed(programs, name, found.target().vector_width)}
             kernels = ExportLibraries(compiler, macros, drawn.directory, machine).objects(_joined(programs))
         constants = folder / "constants"
         constants.write_bytes(drawn.constants)
         unit = Unit("model.c", _Source(drawn, name, programs).text(interface, constants), machine.options)
         return [*compiler.compile([unit]), *kernels]
+
+
+def _renamed(programs: Sequence[RegionProgram], name: str, width: int) -> dict[str, str]:
+    """Return macros that put a model's name before all global symbols, so that several models can be linked together,
+    even of different versions of litecl. width: of a vector.
+    """
+    shared = "sum_patches", *(f"gather_patches_{type_}_{width}" for type_ in _TYPES)  # SHARED in kernels_cl/common.h
+    symbols = _RUN, *shared, *(function.name for function in _functions(programs))
+    return {symbol: f"{name}_{symbol}" for symbol in symbols}
 
 
 def _functions(programs: Sequence[RegionProgram]) -> list[Function]:

@@ -17,7 +17,7 @@ from litecl.interpreter.ops.unary import NEG
 from litecl.interpreter.ops.unique import UNIQUE, UniqueOptions
 from litecl.interpreter.schema import TensorType
 from litecl.perf.models.build_control import FLOAT, subgraph
-from support import quantize_models, small_models, variable_models
+from support import nets, quantize_models, small_models, variable_models
 from support.build import Graph, model, randn
 from support.exported import (
     CC,
@@ -124,6 +124,21 @@ def test_two_models_in_one_program(tmp_path: Path) -> None:
         )
         build(tmp_path, [tmp_path / "both.c", tmp_path / "one.a", tmp_path / "two.a"], program.path)
         check(program)
+
+
+@needs_cc
+@pytest.mark.parametrize("type_", [TensorType.INT8, TensorType.UINT8, TensorType.INT16])
+def test_global_symbols_begin_with_the_name(type_: TensorType, tmp_path: Path) -> None:
+    """But those of the compiler's library, which are the same everywhere: models may be of different litecls."""
+    weights = TensorType.UINT8 if type_ == TensorType.UINT8 else TensorType.INT8
+    g = nets.Net(nets.Domain(type_, weights, nets.by(0.05, 128 if type_ == TensorType.UINT8 else 0)))
+    made = model(g.build(nets.conv(24, size=3)(g, nets.depthwise(1)(g, nets.conv(16)(g, g.x((1, 9, 9, 3)))))))
+    program = CProgram(made, tmp_path, name="mine")
+    check(program)
+    listed = subprocess.run(["nm", str(tmp_path / "mine.a")], capture_output=True, text=True, check=True).stdout
+    found = {line.split()[-1] for line in listed.splitlines() if len(line.split()) == 3 and line.split()[1] in "TDBRWV"}
+    assert [symbol for symbol in found if not symbol.startswith(("mine_", "__"))] == []
+    assert "mine_invoke" in found
 
 
 @needs_cc
