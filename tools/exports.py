@@ -1,6 +1,6 @@
 """Exports models, runs them by Node or as C programs on random inputs, and compares all outputs with the interpreter's.
 
-Usage: PYTHONPATH=src:tests python tools/exports.py web|c FILE...   (a line a model: right, refused, or wrong)
+Usage: PYTHONPATH=tests python -m tools.exports web|c FILE...   (a line a model: right, refused, or wrong)
 """
 
 import sys

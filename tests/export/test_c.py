@@ -34,6 +34,7 @@ from support.exported import (
     random,
     random_steps,
     shared,
+    spectrum,
 )
 
 RNG = np.random.default_rng(4)
@@ -41,7 +42,7 @@ NONE = NoOptions()
 
 
 @needs_cc
-@pytest.mark.parametrize("made", [small_models.chain, images])
+@pytest.mark.parametrize("made", [small_models.chain, images, spectrum])
 def test_models_of_floats(made: Callable[[], Model], tmp_path: Path) -> None:
     check(CProgram(made(), tmp_path))
 

@@ -16,14 +16,14 @@ import pytest
 from litecl.delegate.export.draft import draft
 from litecl.delegate.export.machines import WEB
 from litecl.delegate.export.web import web_files
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.binary import ATAN2, FLOOR_MOD, POW
 from litecl.interpreter.ops.unary import ABS, COS, NEG, SIN
 from litecl.interpreter.schema import TensorType
 from support import quantize_models, small_models, variable_models
 from support.build import Graph, model
 from support.command import data, failure, small_model
-from support.exported import HAS_ZIG, NONE, Step, branching, check, images, random_steps, shared
+from support.exported import HAS_ZIG, NONE, Step, branching, check, images, random_steps, shared, spectrum
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None or not HAS_ZIG, reason="no Node on the path, or not the package ziglang")
@@ -80,10 +80,15 @@ class WebModule:
         results = []
         for key, outcome in zip(keys, self.outcomes(steps), strict=True):
             assert not isinstance(outcome, str), outcome
-            specs = [port.spec for port in self.images[key].outputs]
-            found = zip(outcome, specs, strict=True)
-            results.append((0, [np.array(values, s.dtype).reshape(s.static_shape) for (_, values), s in found]))
+            found = zip(outcome, self.images[key].outputs, strict=True)
+            results.append((0, [_array(values, port.spec) for (_, values), port in found]))
         return results
+
+
+def _array(values: Sequence[float], spec: TensorSpec) -> Array:
+    """Return an output as an array; complex numbers come as pairs."""
+    elements = np.array(values, np.float32).view(spec.dtype) if spec.dtype.kind == "c" else np.array(values, spec.dtype)
+    return elements.reshape(spec.static_shape)
 
 
 def _lists(values: Mapping[str, Array]) -> dict[str, list[float]]:
@@ -141,6 +146,13 @@ def test_types_of_elements(tmp_path: Path) -> None:
     check(module)
     arrays = ["Float32Array", "Int32Array", "BigInt64Array", "Uint8Array", "Int8Array", "Uint8Array", "Int16Array"]
     assert [name for name, _ in module.outcomes(random_steps(module))[0]] == [*arrays, "Float32Array"]
+
+
+def test_complex_numbers_are_pairs(tmp_path: Path) -> None:
+    module = WebModule(spectrum(), tmp_path)
+    check(module)
+    ((_, elements),) = module.outcomes(random_steps(module))[0]
+    assert len(elements) == 2 * 4 * 9
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,7 @@ from litecl.interpreter.ops.control import CALL_ONCE, CallOnceOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.spectral import RFFT2D
 from litecl.interpreter.ops.unary import NEG, RELU, TANH
 from litecl.perf.models.build_control import FLOAT, INT, below, if_node, next_, plus, subgraph, while_model
 from support import compare, quantize_models, variable_models
@@ -221,7 +222,7 @@ def check(program: Exported, steps: Sequence[Step] = ()) -> None:
         for port, output in zip(image.outputs, outputs, strict=True):
             expected = interpreter.get_tensor(port.tensor, subgraph)
             assert output.shape == expected.shape
-            if expected.dtype.kind == "f":
+            if expected.dtype.kind in "fc":
                 compare.assert_close(output, expected, 1e-5)
             else:
                 np.testing.assert_array_equal(output, expected)
@@ -277,3 +278,10 @@ def shared() -> Model:
         Signature("plain", {"x": large}, {"y": graphs[2].outputs[0]}, 2),
     )
     return model(*graphs, signatures=signatures)
+
+
+def spectrum() -> Model:
+    """Complex numbers out of floats."""
+    g = Graph()
+    x = g.input((4, 16))
+    return model(g.build(g.op(RFFT2D, [x, g.const(np.int32([4, 16]))], NONE)))
