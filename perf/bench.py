@@ -1,4 +1,4 @@
-"""Measures a model's speed, litecl alone or in turns with LiteRT, and profiles it."""
+"""Measures a model's speed, litecl alone or in turns with peers, and profiles it."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -10,16 +10,18 @@ from litecl.delegate import DelegationReport
 from litecl.delegate.tuning import Tiled
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
-from litecl.perf.contenders import PEERS, Contender, litecl, start
+from litecl.perf.contenders import Contender, Refusal, litecl, start, start_peer
 from litecl.perf.environment import cores
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, steps
 from litecl.perf.intervals import ratio
+from litecl.perf.peers import PEERS
 from litecl.perf.resident import Usage, usage_of
 from litecl.perf.subject import Load, Subject, alone, in_streams
 from litecl.perf.timing import Tick, in_turns, no_tick
 from litecl.perf.trace import HostRow, Trace
 
 _STREAM_S = 2.0  # per runtime and number of streams, unless seconds is longer
+_ROUNDED, _ROUNDED_QUANTIZED = 1e-3, 0.1  # the largest differences of outputs that rounding explains
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class BenchOptions:
     """Options of a measurement.
 
     delegate: keywords of ``CLDelegate``; without num_threads litecl chooses. cpu: without the delegate. seconds:
-    continue beyond ``runs`` for this long. against: a name of ``PEERS``, measured with one thread and with as many as
+    continue beyond ``runs`` for this long. against: names of ``PEERS``, measured with one thread and with as many as
     litecl may use: every core if num_threads isn't given. streams: numbers of interpreters to measure throughput with,
     one thread each. memory: measure host memory, in new processes.
     """
@@ -37,7 +39,7 @@ class BenchOptions:
     runs: int = 50
     seconds: float = 0.0
     warmup: int = 3
-    against: str | None = None
+    against: tuple[str, ...] = ()
     streams: tuple[int, ...] = ()
     memory: bool = False
 
@@ -52,7 +54,7 @@ class Comparison:
     """A peer's times over ours: above 1 means that litecl is faster.
 
     median_low, median_high: the 95 % interval of ``median_ratio`` (``perf/intervals.py``). difference, steps: of the
-    outputs, as from ``feeds.difference`` and ``feeds.steps``.
+    outputs, as from ``feeds.difference`` and ``feeds.steps``. agrees: whether rounding explains the difference.
     """
 
     name: str
@@ -63,15 +65,25 @@ class Comparison:
     min_ratio: float
     difference: float
     steps: int | None
+    agrees: bool
+    version: str
 
 
 @dataclass(frozen=True)
 class BenchResult:
-    """The subjects, litecl first, and each peer's comparison. report: None without a delegate."""
+    """The subjects, litecl first, each peer's comparison, and peers that can't run the model. report: None without a
+    delegate.
+    """
 
     subjects: tuple[Subject, ...]
     comparisons: tuple[Comparison, ...]
+    refusals: tuple[Refusal, ...]
     report: DelegationReport | None
+
+    @property
+    def fastest(self) -> Comparison | None:
+        """The peer with the least median of those that agree with litecl."""
+        return min((c for c in self.comparisons if c.agrees), key=lambda c: c.median_ratio, default=None)
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,9 @@ def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, ti
     Compares outputs after the first and the last invoke, after equally many updates of variable tensors.
     """
     ours = partial(litecl, content, options.delegate, cpu=options.cpu)
-    contenders = [start("litecl", options.num_threads, ours, inputs), *peers(content, inputs, options)]
+    started = [start("litecl", options.num_threads, ours, inputs), *peers(content, inputs, options)]
+    contenders = [one for one in started if isinstance(one, Contender)]
+    refusals = tuple(one for one in started if isinstance(one, Refusal))
     differences = [_differences(contenders)]
     invokes = [contender.runtime.invoke for contender in contenders]
     in_turns(invokes, options.warmup, tick=tick)
@@ -118,18 +132,16 @@ def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, ti
         for i, (c, stats) in enumerate(zip(contenders, timed, strict=True))
     )
     largest = [max(pair) for pair in zip(*differences, strict=True)]
+    rounded = _ROUNDED_QUANTIZED if _is_quantized(contenders[0].runtime) else _ROUNDED
     compared = zip(subjects[1:], largest, apart, strict=True)
-    comparisons = tuple(_comparison(subjects[0], *rest) for rest in compared)
-    return BenchResult((*subjects, *_streams(content, inputs, contenders, options)), comparisons, report)
+    comparisons = tuple(_comparison(subjects[0], *rest, rounded) for rest in compared)
+    return BenchResult((*subjects, *_streams(content, inputs, contenders, options)), comparisons, refusals, report)
 
 
-def peers(content: bytes, inputs: Mapping[str, Array], options: BenchOptions) -> list[Contender]:
-    """Start the peer with one thread and with as many as litecl may use. Raises LiteclError if it can't run."""
-    if options.against is None:
-        return []
-    load = PEERS[options.against]
+def peers(content: bytes, inputs: Mapping[str, Array], options: BenchOptions) -> list[Contender | Refusal]:
+    """Start every peer with one thread and with as many as litecl may use. Raises MissingExtra for a missing one."""
     counts = sorted({1, options.num_threads or cores()})
-    return [start(options.against, n, partial(load, content, n), inputs) for n in counts]
+    return [start_peer(name, n, content, inputs) for name in options.against for n in counts]
 
 
 def _streams(
@@ -137,7 +149,7 @@ def _streams(
 ) -> list[Subject]:
     """Measure the throughput of every runtime with every requested number of streams."""
     ours: Load = partial(litecl, content, options.delegate, cpu=options.cpu)
-    loads: list[Load] = [ours, *(partial(PEERS[c.name], content, c.num_threads or 1) for c in contenders[1:])]
+    loads: list[Load] = [ours, *(partial(PEERS[c.name].load, content, c.num_threads or 1) for c in contenders[1:])]
     both, seconds = [*zip(contenders, loads, strict=True)], max(options.seconds, _STREAM_S)
     return [subject for count in options.streams for subject in in_streams(both, count, inputs, seconds)]
 
@@ -185,9 +197,26 @@ def _report(runtime: Runtime, options: BenchOptions) -> DelegationReport | None:
     return DelegationReport.of(runtime)
 
 
-def _comparison(ours: Subject, peer: Subject, largest: float, apart: int | None) -> Comparison:
+def _is_quantized(ours: Runtime) -> bool:
+    """Return whether a tensor of the model has a scale."""
+    assert isinstance(ours, Interpreter)
+    return any(detail["quantization_parameters"]["scales"].size for detail in ours.get_tensor_details())
+
+
+def _comparison(ours: Subject, peer: Subject, largest: float, apart: int | None, rounded: float) -> Comparison:
     median, least = ratio(peer.stats.times_ms, ours.stats.times_ms), peer.stats.min_ms / ours.stats.min_ms
-    return Comparison(peer.name, peer.num_threads, median.value, median.low, median.high, least, largest, apart)
+    return Comparison(
+        peer.name,
+        peer.num_threads,
+        median.value,
+        median.low,
+        median.high,
+        least,
+        largest,
+        apart,
+        largest <= rounded,
+        PEERS[peer.name].version,
+    )
 
 
 def _kernels(reports: Sequence[DelegationReport]) -> tuple[KernelTime, ...]:

@@ -1,6 +1,5 @@
-"""The runtimes to measure side by side: litecl, and LiteRT as a peer."""
+"""The runtimes to measure side by side: litecl and its peers."""
 
-import importlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,11 +8,13 @@ from functools import partial
 from typing import Any
 
 from litecl.delegate import CLDelegate
+from litecl.delegate.naming import counted
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.errors import LiteclError, brief
 from litecl.interpreter.graph import Array
 from litecl.interpreter.run.executor import Listener
 from litecl.perf.feeds import Runtime, prepare
+from litecl.perf.peers import PEERS
 from litecl.perf.timing import elapsed_ms
 
 
@@ -28,16 +29,45 @@ class Contender:
     first_ms: float
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """A peer that can't run the model, and why."""
+
+    name: str
+    num_threads: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({counted(self.num_threads, 'thread')}) cannot run the model: {self.reason}"
+
+
 def start(
     name: str, num_threads: int | None, load: Callable[[], Runtime], inputs: Mapping[str, Array], *, run: bool = True
 ) -> Contender:
     """Load, prepare and run a runtime once. run: False skips the run. Raises LiteclError if it can't run the model."""
-    start_s = time.perf_counter()
     with typed_errors(name):
-        runtime = load()
-        prepare(runtime, inputs)
-        prepare_ms = (time.perf_counter() - start_s) * 1e3
-        return Contender(name, num_threads, runtime, prepare_ms, elapsed_ms(runtime.invoke) if run else 0.0)
+        return _start(name, num_threads, load, inputs, run=run)
+
+
+def start_peer(name: str, num_threads: int, content: bytes, inputs: Mapping[str, Array]) -> Contender | Refusal:
+    """Load, prepare and run a peer once. name: in ``PEERS``. Raises MissingExtra if it isn't installed."""
+    peer = PEERS[name]
+    peer.require(name)
+    try:
+        peer.check(content, num_threads, inputs)
+        return _start(name, num_threads, partial(peer.load, content, num_threads), inputs)
+    except Exception as error:  # every library has its own
+        return Refusal(name, num_threads, brief(str(error)) or type(error).__name__)
+
+
+def _start(
+    name: str, num_threads: int | None, load: Callable[[], Runtime], inputs: Mapping[str, Array], *, run: bool = True
+) -> Contender:
+    start_s = time.perf_counter()
+    runtime = load()
+    prepare(runtime, inputs)
+    prepare_ms = (time.perf_counter() - start_s) * 1e3
+    return Contender(name, num_threads, runtime, prepare_ms, elapsed_ms(runtime.invoke) if run else 0.0)
 
 
 @contextmanager
@@ -61,42 +91,3 @@ def litecl(
         options: Any = {name: delegate.get(name) for name in ("num_threads", "dynamic_range")}
         return Interpreter(model_content=content, listeners=listeners, **options)
     return Interpreter(model_content=content, delegates=[CLDelegate(**delegate)], listeners=listeners)
-
-
-def peer_package() -> Any:
-    """Import the peers' package. Raises LiteclError if it isn't installed."""
-    try:
-        return importlib.import_module("ai_edge_litert.interpreter")
-    except ModuleNotFoundError as error:
-        raise LiteclError("comparing with LiteRT needs its package: pip install ai-edge-litert") from error
-
-
-def litert(
-    content: bytes, num_threads: int | None = None, resolver: str = "AUTO", *, preserve: bool = False
-) -> Runtime:
-    """Return LiteRT's interpreter. resolver: a name of its OpResolverType. preserve: keep all tensors readable.
-
-    Raises LiteclError if its package is missing, and LiteRT's own errors for a model that it can't load.
-    """
-    package = peer_package()
-    runtime: Runtime = package.Interpreter(
-        model_content=content,
-        num_threads=num_threads,
-        experimental_op_resolver_type=package.OpResolverType[resolver],
-        experimental_preserve_all_tensors=preserve,
-    )
-    return runtime
-
-
-LITERT, LITERT_REFERENCE = "litert", "litert-reference"
-RESOLVERS = {LITERT: "AUTO", LITERT_REFERENCE: "BUILTIN_REF"}
-"""LiteRT with its default and with its reference kernels, by name, with the OpResolverType."""
-
-PEERS: dict[str, Callable[[bytes, int], Runtime]] = {
-    name: partial(litert, resolver=resolver) for name, resolver in RESOLVERS.items()
-}
-
-
-def peer_name(name: str) -> str:
-    """Expand the short name litert-ref of LiteRT's reference kernels; return other names unchanged."""
-    return LITERT_REFERENCE if name == "litert-ref" else name

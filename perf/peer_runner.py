@@ -7,7 +7,8 @@ from litecl.generate.runners import Caches
 from litecl.generate.signatures import Step
 from litecl.interpreter.delegation import Delegation
 from litecl.interpreter.graph import Array
-from litecl.perf.contenders import PEERS, typed_errors
+from litecl.perf.contenders import typed_errors
+from litecl.perf.peers import PEERS
 
 
 class PeerRunner:
@@ -18,7 +19,7 @@ class PeerRunner:
     def __init__(self, name: str, content: bytes, num_threads: int) -> None:
         self._name = name
         with typed_errors(name):
-            made: Any = PEERS[name](content, num_threads)
+            made: Any = PEERS[name].load(content, num_threads)
             self._runners = {key: made.get_signature_runner(key) for key in made.get_signature_list()}
 
     def caches(self, values: Mapping[str, Array]) -> Caches:

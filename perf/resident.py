@@ -12,9 +12,10 @@ from typing import Any
 from litecl.delegate.devices import devices
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
-from litecl.perf.contenders import PEERS, litecl, peer_package
+from litecl.perf.contenders import litecl
 from litecl.perf.feeds import prepare
 from litecl.perf.isolated import answered
+from litecl.perf.peers import PEERS
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _CLEAR_PEAK = "5"
@@ -72,11 +73,11 @@ def child() -> None:
     if ours and not cpu:
         devices()  # loads their runtime
     elif not ours:
-        peer_package()
+        PEERS[name].module()
 
     def run() -> object:
         content = model.read_bytes()
-        runtime = litecl(content, delegate, cpu=cpu) if ours else PEERS[name](content, num_threads)
+        runtime = litecl(content, delegate, cpu=cpu) if ours else PEERS[name].load(content, num_threads)
         prepare(runtime, inputs)
         for _ in range(2):
             runtime.invoke()

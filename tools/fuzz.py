@@ -31,7 +31,7 @@ from typing import IO, Any
 import numpy as np
 from rich.console import Console
 
-from litecl.perf.contenders import peer_package
+from litecl.perf.peers import litert
 from litecl.perf.resident import resident_bytes
 from tools.fuzz_record import Record, Round, table
 from tools.fuzz_runtimes import LIMITS, RUNTIMES, Limits, Tried
@@ -165,7 +165,7 @@ def fuzz(
     """
     numbers = range(len(plan)) if numbers is None else numbers
     if not tried.ours:
-        peer_package()  # before processes are forked
+        litert.module()  # before processes are forked
     limits = replace(limits, slack_bytes=limits.slack_bytes * tried.slack, slack_s=limits.slack_s * tried.slack)
     search = _Search(plan, tried, limits, workers, min(numbers.stop, len(plan)), numbers.step)
     firsts = numbers[:workers]

@@ -12,8 +12,8 @@ from litecl.delegate import CLDelegate, delegation
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, LiteclError
 from litecl.interpreter.file.reader import read
-from litecl.perf.contenders import litert
 from litecl.perf.feeds import Runtime, random_inputs
+from litecl.perf.peers import litert
 
 _MOST_FED_BYTES = 1 << 24
 RAN, PREPARED = "ran", "prepared"
@@ -93,7 +93,7 @@ def _ours(content: bytes, limits: Limits, delegates: list[CLDelegate]) -> str:
 def peer(content: bytes, limits: Limits, resolver: str) -> str:
     """Run it by LiteRT, whose errors are ValueError and RuntimeError; it may end the process."""
     try:
-        return _run(litert(content, 1, resolver))
+        return _run(litert.load(content, 1, resolver))
     except (ValueError, RuntimeError) as error:
         return type(error).__name__
 

@@ -11,13 +11,16 @@ from typing import Any
 from tools.chart import Bar, chart
 
 _HEAD = "| model | threads |"
-_ABSENT = ("", "", "")
 _WIDTH, _INDENT = 120, "  "  # of the list of processors
 
 
 @dataclass(frozen=True)
 class Result:
-    """Medians and minima of turns in milliseconds per invoke, and what follows from them."""
+    """Medians and minima of turns in milliseconds per invoke, and what follows from them.
+
+    fastest: the fastest runtime other than litecl whose outputs agree, and the ratio of medians; empty and None if only
+    LiteRT was measured.
+    """
 
     name: str
     threads: int
@@ -32,6 +35,8 @@ class Result:
     claimed: str
     goal: float
     aim: float
+    fastest: str = ""
+    fastest_ratio: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,25 +72,39 @@ def _run(stored: dict[str, Any]) -> Run:
 def table(runs: Sequence[Run]) -> str:
     """Return all runs as one table in Markdown, with a column of ratios for each processor."""
     letters = ascii_uppercase[: len(runs)]
-    head = _HEAD + "".join(f" {letter}: litecl ms | ratio | of minima |" for letter in letters)
+    columns = [("litecl ms", "ratio", "of minima", *(("fastest",) if _has_fastest(run) else ())) for run in runs]
+    head = _HEAD + "".join(f" {letter}: {' | '.join(each)} |" for letter, each in zip(letters, columns, strict=True))
     found = [{(r.name, r.threads): r for r in run.results} for run in runs]
     rows = dict.fromkeys(key for each in found for key in each)
-    lines = [_line(key, [each.get(key) for each in found]) for key in rows]
+    widths = [len(each) for each in columns]
+    lines = [_line(key, [each.get(key) for each in found], widths) for key in rows]
     titles = [_item(f"- **{letter}**: {run.title}") for letter, run in zip(letters, runs, strict=True)]
-    return "\n".join([*titles, "", head, "|---" * (2 + 3 * len(runs)) + "|", *lines]) + "\n"
+    return "\n".join([*titles, "", head, "|---" * (2 + sum(widths)) + "|", *lines]) + "\n"
 
 
 def _item(text: str) -> str:
     return "\n".join(wrap(text, _WIDTH, subsequent_indent=_INDENT))
 
 
-def _line(key: tuple[str, int], results: Sequence[Result | None]) -> str:
-    name, threads = key
-    cells = [
-        (f"{r.litecl_ms:.3f}", f"{r.ratio:.2f} ({r.low:.2f}-{r.high:.2f})", f"{r.best_ratio:.2f}") if r else _ABSENT
-        for r in results
-    ]
-    return f"| {name} | {threads} | " + " | ".join(cell for each in cells for cell in each) + " |"
+def _has_fastest(run: Run) -> bool:
+    return any(result.fastest for result in run.results)
+
+
+def _line(key: tuple[str, int], results: Sequence[Result | None], widths: Sequence[int]) -> str:
+    cells = [str(part) for part in key]
+    for r, width in zip(results, widths, strict=True):
+        shown = [f"{r.litecl_ms:.3f}", _ratio(r), f"{r.best_ratio:.2f}", fastest_of(r)] if r else [""] * width
+        cells += shown[:width]
+    return f"| {' | '.join(cells)} |"
+
+
+def _ratio(result: Result) -> str:
+    return f"{result.ratio:.2f} ({result.low:.2f}-{result.high:.2f})"
+
+
+def fastest_of(result: Result) -> str:
+    """Return the fastest other runtime with its ratio; empty if only LiteRT was measured."""
+    return "" if result.fastest_ratio is None else f"{result.fastest} {result.fastest_ratio:.2f}"
 
 
 def write(page: Path, runs: Sequence[Run]) -> None:

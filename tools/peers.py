@@ -1,9 +1,10 @@
-"""A comparison of litecl with LiteRT, in one run.
+"""A comparison of litecl with LiteRT and other runtimes, in one run.
 
 ``python -m tools.peers --models FOLDER --json FILE --page PAGE --svg FILE`` adds the figures to those of other
 processors, and writes the table and the picture of all.
-Both runtimes live in one process and are timed in turns, a few milliseconds each, so that any disturbance of the
-machine affects both. A ratio is LiteRT's time over litecl's: above 1 litecl is faster.
+All runtimes live in one process and are timed in turns, a few milliseconds each, so that any disturbance of the
+machine affects all. A ratio is LiteRT's time over litecl's: above 1 litecl is faster. ``--against all`` measures the
+other runtimes that are installed too, and gives the ratio of the fastest whose outputs agree.
 """
 
 import argparse
@@ -13,7 +14,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,14 +25,16 @@ from rich.table import Table
 from litecl.delegate import CLDelegate
 from litecl.delegate.devices import choose
 from litecl.interpreter import Interpreter
-from litecl.perf.contenders import PEERS
+from litecl.interpreter.errors import LiteclError
+from litecl.perf.contenders import Contender, start_peer
 from litecl.perf.environment import cores
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, random_inputs
 from litecl.perf.models import layers
 from litecl.perf.peak import flops
+from litecl.perf.peers import ALL, PEERS, chosen
 from litecl.perf.timing import elapsed_ms, in_turns
 from support import networks
-from tools.peer_page import Result, Run, draw, keep, write
+from tools.peer_page import Result, Run, draw, fastest_of, keep, write
 
 _TURN_MS = 4.0  # the least duration of a turn of one runtime
 _MOST_INVOKES = 400  # a turn
@@ -89,24 +91,31 @@ _TINY_INT8 = (
 )
 
 
-def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
-    """Times one model on both runtimes and compares their outputs."""
+def measure(peer: Peer, threads: int, rounds: int, peak: float, others: Sequence[str] = ()) -> Result:
+    """Times one model on litecl, LiteRT and others that can run it, and compares their outputs."""
     content = peer.build()
     with TemporaryDirectory() as folder:  # litecl reads large weights where a file's content lies
         (file := Path(folder) / "model.tflite").write_bytes(content)
         ours = Interpreter(file, delegates=[CLDelegate(num_threads=threads, strict=True)])
-    runtimes: list[Runtime] = [ours, PEERS["litert"](content, threads)]
     ours.allocate_tensors()
     inputs = random_inputs(ours.get_input_details(), seed=0)
-    for runtime in runtimes:
-        prepare(runtime, inputs)
-        runtime.invoke()
-    apart = difference(*(outputs_of(runtime) for runtime in runtimes))
+    prepare(ours, inputs)
+    ours.invoke()
+    started = [start_peer(name, threads, content, inputs) for name in dict.fromkeys(["litert", *others])]
+    peers = [one for one in started if isinstance(one, Contender)]
+    if not peers or peers[0].name != "litert":
+        raise LiteclError(str(started[0]))
+    runtimes: list[Runtime] = [ours, *(one.runtime for one in peers)]
+    apart = [difference(outputs_of(ours), outputs_of(one.runtime)) for one in peers]
     turns = [turn(runtime) for runtime in runtimes]
     in_turns([run for run, _ in turns], 3)
     timed = in_turns([run for run, _ in turns], rounds)
-    mine, theirs = (np.array(stats.times_ms) / count for stats, (_, count) in zip(timed, turns, strict=True))
+    mine, *each = (np.array(stats.times_ms) / count for stats, (_, count) in zip(timed, turns, strict=True))
+    theirs = each[0]
     ratios = theirs / mine
+    agreeing = zip(peers, each, apart, strict=True)
+    medians = {one.name: float(np.median(times)) for one, times, far in agreeing if far <= _allowed(peer.name)}
+    fastest = min(medians, key=lambda name: medians[name], default="") if others else ""
     report = ours.delegation_report()
     operations = sum(row.flops for row in report.partitions)
     low, high = np.percentile(ratios, (10, 90))
@@ -120,10 +129,12 @@ def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
         float(high),
         float(theirs.min() / mine.min()),
         operations / (mine.min() * 1e-3) / peak,
-        apart,
+        apart[0],
         f"{report.claimed}/{len(report.nodes)} in {len(report.partitions)}",
         peer.goal,
         peer.aim,
+        fastest,
+        medians[fastest] / float(np.median(mine)) if fastest else None,
     )
 
 
@@ -142,10 +153,16 @@ def turn(runtime: Runtime) -> tuple[Callable[[], None], int]:
 
 def table(results: Sequence[Result]) -> Table:
     """Return the results as people read them."""
-    times = ("litecl ms", "LiteRT ms", "ratio", "10-90 %", "of minima", "of peak")
+    times = ("litecl ms", "LiteRT ms", "ratio", "10-90 %", "of minima", "fastest", "of peak")
     view = Table("model", "threads", *times, "goal", "aim", "apart", "claimed")
     for r in results:
-        ratios = (f"{r.ratio:.2f}", f"{r.low:.2f}-{r.high:.2f}", f"{r.best_ratio:.2f}", f"{r.share_of_peak:.0%}")
+        ratios = (
+            f"{r.ratio:.2f}",
+            f"{r.low:.2f}-{r.high:.2f}",
+            f"{r.best_ratio:.2f}",
+            fastest_of(r),
+            f"{r.share_of_peak:.0%}",
+        )
         goals = (f"{r.goal:.1f}", f"{r.aim:.1f}", f"{r.difference:.0e}", r.claimed)
         view.add_row(r.name, str(r.threads), f"{r.litecl_ms:.3f}", f"{r.litert_ms:.3f}", *ratios, *goals)
     return view
@@ -170,6 +187,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.peers", description=__doc__)
     parser.add_argument("--models", type=Path, help="a folder of .tflite files that lines of the table name")
     parser.add_argument("--rounds", type=int, default=25, help="timed turns of each runtime (default: 25)")
+    parser.add_argument(
+        "--against",
+        action="append",
+        default=[],
+        choices=[*PEERS, ALL],
+        help="measure this runtime too; may be repeated",
+    )
     parser.add_argument("--only", default="", help="lines whose name contains this")
     parser.add_argument("--threads", type=int, help="lines with so many threads (default: all)")
     parser.add_argument("--json", type=Path, help="a file of runs: this processor's is added or replaced")
@@ -180,11 +204,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--page and --svg show the runs of --json")
     load = os.getloadavg()[0]
     lines = [(p, t) for p in _peers(args.models) if args.only in p.name for t in p.threads]
-    chosen = [(p, t) for p, t in lines if args.threads in (None, t)]
+    wanted = [(p, t) for p, t in lines if args.threads in (None, t)]
     peak = flops(choose(num_threads=1).open(profile=False, directory=None))
-    results = [measure(p, t, args.rounds, peak * t) for p, t in track(chosen, console=Console(stderr=True))]
+    others = chosen(args.against)
+    results = [measure(p, t, args.rounds, peak * t, others) for p, t in track(wanted, console=Console(stderr=True))]
     Console(width=170).print(table(results))
-    peaks, peer = f"float32 peak {peak / 1e9:.0f} GFLOP/s a core", f"LiteRT {version('ai-edge-litert')}"
+    peaks, peer = f"float32 peak {peak / 1e9:.0f} GFLOP/s a core", f"LiteRT {PEERS['litert'].version}"
+    peer = ", ".join([peer, *(f"{name} {PEERS[name].version}" for name in others if name != "litert")])
     run = Run(f"{machine()}; {kernels()}", peaks, peer, load, date.today().isoformat(), tuple(results))
     print(run.title)
     if args.json:
@@ -193,11 +219,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             write(args.page, runs)
         if args.svg:
             draw(args.svg, runs)
-    return int(any(r.difference > _allowed(r) for r in results))
+    return int(any(r.difference > _allowed(r.name) for r in results))
 
 
-def _allowed(result: Result) -> float:
-    return _CLOSE_INTEGERS if "int8" in result.name else _CLOSE
+def _allowed(name: str) -> float:
+    return _CLOSE_INTEGERS if "int8" in name else _CLOSE
 
 
 if __name__ == "__main__":

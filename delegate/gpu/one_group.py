@@ -12,8 +12,8 @@ from math import prod
 from litecl.delegate.analysis.cost import node_flops
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.plan.grouping import Place
-from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Part, Slot, Steps, Work, control_of, inside, works_of
-from litecl.delegate.plan.values import Planning
+from litecl.delegate.plan.request import Request
+from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Part, Slot, Steps, Work, control_of, mapped, works_of
 from litecl.interpreter.graph import callees_of
 from litecl.interpreter.op import ControlOp
 
@@ -21,20 +21,20 @@ from litecl.interpreter.op import ControlOp
 _MOST_ITEMS, _MOST_FLOPS = 1 << 13, 2e5
 
 
-def narrowed(planning: Planning, subgraph: int) -> Planning:
-    """Adapt the planning to a loop's or a branch's subgraph: if it is small, launches mustn't use local memory, as
+def narrowed(request: Request, subgraph: int) -> Request:
+    """Adapt a request to a loop's or a branch's subgraph: if it is small, launches mustn't use local memory, as
     work-items that wait for each other can't run in turns.
     """
-    small = _is_small(planning, subgraph)
-    return replace(planning, target=replace(planning.target, local_mem_bytes=0)) if small else planning
+    small = _is_small(request, subgraph)
+    return replace(request, target=replace(request.target, local_mem_bytes=0)) if small else request
 
 
-def _is_small(planning: Planning, subgraph: int) -> bool:
+def _is_small(request: Request, subgraph: int) -> bool:
     """Return whether all nodes of a subgraph and of its callees are small."""
-    graph, specs = planning.model.subgraphs[subgraph], planning.specs[subgraph]
+    graph, specs = request.model.subgraphs[subgraph], request.specs[subgraph]
     for node in graph.nodes:
         if isinstance(node.op, ControlOp):
-            if not all(_is_small(planning, callee) for callee in callees_of(node)):
+            if not all(_is_small(request, callee) for callee in callees_of(node)):
                 return False
         elif node_flops(node.inputs, node.outputs, specs) > _MOST_FLOPS:
             return False
@@ -54,22 +54,15 @@ def gathered(steps: Steps, slots: Mapping[Operand, Slot], place: Place) -> Steps
 
 
 def _gathered(steps: Steps, users: Mapping[int, Sequence[Work]]) -> Iterator[Part]:
+    def within(inner: Steps) -> Steps:
+        return list(_gathered(inner, users))
+
     for fits, run in groupby(steps, _fits):
         parts = list(run)
         if fits and any(isinstance(part, Branch | Loop) for part in parts) and _is_closed(parts, users):
             yield OneGroup(parts)
         else:
-            yield from (_within(part, users) for part in parts)
-
-
-def _within(part: Part, users: Mapping[int, Sequence[Work]]) -> Part:
-    if isinstance(part, Loop):
-        condition, body = (list(_gathered(steps, users)) for steps in inside(part))
-        return replace(part, condition=condition, body=body)
-    if isinstance(part, Branch):
-        then, otherwise = (list(_gathered(steps, users)) for steps in inside(part))
-        return replace(part, then=then, otherwise=otherwise)
-    return part
+            yield from (mapped(part, within) for part in parts)
 
 
 def _fits(part: Part) -> bool:

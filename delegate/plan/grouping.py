@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping
 
 from litecl.delegate.cl_op import Operand
+from litecl.delegate.plan.request import Request
 from litecl.delegate.plan.steps import Slot, Steps
-from litecl.delegate.plan.values import Planning
 
 Place = Callable[[Operand], tuple[Operand, int]]
 
 
-def narrowed(planning: Planning, subgraph: int) -> Planning:
-    """Adapt the planning to the subgraph of a loop or a branch, so that its launches may be in a group."""
-    return planning
+def narrowed(request: Request, subgraph: int) -> Request:
+    """Adapt a request to the subgraph of a loop or a branch, so that its launches may be in a group."""
+    return request
 
 
 def gathered(steps: Steps, slots: Mapping[Operand, Slot], place: Place) -> Steps:

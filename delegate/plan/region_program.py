@@ -210,7 +210,7 @@ class _Tables:
             times = _MOST if self._most is None else self._most
             self._control(Control.COUNT, loop=loop.number, times=times)
         self._steps(loop.body)
-        if loop.swaps:
+        if loop.swapped:
             self._control(Control.SWAP, loop=loop.number)
         return start
 

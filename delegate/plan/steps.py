@@ -1,10 +1,15 @@
 """The elements of a plan: launches in order, with loops and branches around them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 
 from litecl.delegate.cl_op import Const, Launch, Operand, Scratch
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.run.variables import VariableKey
+
+Swapped = tuple[Operand, Operand]
+"""A variable in two sets: where an iteration reads it, and where it writes it."""
 
 # Trip count up to which one kernel may run a loop even if the invoke's time is limited.
 _SURELY_SHORT = 64
@@ -39,18 +44,19 @@ class Branch:
 class Loop:
     """Runs ``condition``, and as long as the predicate holds then ``body`` and ``condition`` again.
 
-    number: of the loop within its plan. swaps: whether the loop has two sets of variables (``Slot``), swapped after
-    every iteration. trips: the trip count if the model determines it; the condition is then unused.
+    swapped: the variables that iterations compute anew, in two sets (``Slot``) that are swapped after every iteration.
+    trips: the trip count if the model determines it; the condition is then unused. number: of the loop within its plan
+    (``numbered``).
     """
 
     node: int
     subgraph: int
-    number: int
     condition: "Steps"
     predicate: Operand
     body: "Steps"
-    swaps: bool
+    swapped: Sequence[Swapped]
     trips: int | None
+    number: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,41 +117,58 @@ Part = Work | Branch | Loop | OneGroup
 Steps = Sequence[Part]
 
 
+def parts_of(steps: Steps) -> Iterator[Part]:
+    """Yield every part in order, each before those inside it."""
+    for part in steps:
+        yield part
+        for inner in inside(part):
+            yield from parts_of(inner)
+
+
 def works_of(steps: Steps) -> Iterator[Work]:
     """Yield every launch once, in order."""
-    for part in steps:
-        if isinstance(part, Work):
-            yield part
-        else:
-            for inner in inside(part):
-                yield from works_of(inner)
+    return (part for part in parts_of(steps) if isinstance(part, Work))
 
 
 def control_of(steps: Steps) -> Iterator[Branch | Loop]:
     """Yield every branch and loop, outer ones first."""
-    for part in steps:
-        if not isinstance(part, Work):
-            if not isinstance(part, OneGroup):
-                yield part
-            for inner in inside(part):
-                yield from control_of(inner)
+    return (part for part in parts_of(steps) if isinstance(part, Branch | Loop))
 
 
 def groups_of(steps: Steps) -> Iterator[OneGroup]:
     """Yield every part that one group runs."""
-    for part in steps:
-        if isinstance(part, OneGroup):
-            yield part
-        elif not isinstance(part, Work):
-            for inner in inside(part):
-                yield from groups_of(inner)
+    return (part for part in parts_of(steps) if isinstance(part, OneGroup))
 
 
-def inside(part: Branch | Loop | OneGroup) -> tuple[Steps, ...]:
+def inside(part: Part) -> tuple[Steps, ...]:
     """Return a part's sequences of steps."""
+    if isinstance(part, Work):
+        return ()
     if isinstance(part, OneGroup):
         return (part.steps,)
     return (part.then, part.otherwise) if isinstance(part, Branch) else (part.condition, part.body)
+
+
+def mapped(part: Part, change: Callable[[Steps], Steps]) -> Part:
+    """Return a part with its sequences of steps changed."""
+    if isinstance(part, Work):
+        return part
+    if isinstance(part, Loop):
+        return replace(part, condition=change(part.condition), body=change(part.body))
+    if isinstance(part, Branch):
+        return replace(part, then=change(part.then), otherwise=change(part.otherwise))
+    return OneGroup(change(part.steps))
+
+
+def numbered(steps: Steps) -> Steps:
+    """Return steps with their loops numbered, outer ones first."""
+    numbers = count()
+
+    def number(part: Part) -> Part:
+        own = replace(part, number=next(numbers)) if isinstance(part, Loop) else part
+        return mapped(own, lambda inner: [number(each) for each in inner])
+
+    return [number(part) for part in steps]
 
 
 def may_be_long(steps: Steps) -> bool:

@@ -8,7 +8,9 @@ from litecl.interpreter.graph import ABSENT, Shape
 
 
 def describe(graph: RegionGraph) -> str:
-    """Return a graph as text: ``%`` marks tensors by number, ``#`` the positions of the nodes fused into a line."""
+    """Return a graph as text: ``%`` marks tensors by number, ``#`` the positions of the nodes fused into a line, its
+    own first.
+    """
     inputs = sorted(t for t in graph.readers if graph.value(t) is None and graph.producer(t) is None)
     lines = [f"subgraph {graph.subgraph}({', '.join(_tensor(graph, t) for t in inputs)})"]
     lines += [f"  {line}" for node in graph.nodes for line in _node(graph, node)]
@@ -19,7 +21,7 @@ def _node(graph: RegionGraph, node: RegionNode) -> Iterator[str]:
     results = ", ".join(_tensor(graph, t) for t in node.outputs)
     operands = ", ".join(_operand(graph, t) for t in node.inputs)
     name = "chain" if node.steps else node.node.op.name
-    positions = " ".join(_origin(graph, i) for i in sorted(node.positions))
+    positions = " ".join(_origin(graph, part.position) for part in (node, *node.fused))
     yield ", ".join([f"{results} = {name}({operands})", *_fused(graph, node), positions])
 
 

@@ -176,6 +176,24 @@ def test_nested_loops_that_share_a_condition(mode: dict[str, Any]) -> None:
 
 
 @in_every_mode
+def test_an_inner_loop_that_passes_on_a_variable_of_the_outer_one(mode: dict[str, Any]) -> None:
+    """The body reads it behind the inner loop, and returns it as another variable."""
+    state: State = [((), INT), ((4,), FLOAT), ((4,), FLOAT)]
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        start = g.const(int32(0))
+        _, same, total = while_node(g, [start, x[1], x[2]], 3, 4)
+        _, again, _ = while_node(g, [start, x[1], x[2]], 3, 4)
+        return [next_(g, x[0]), plus(g, total, same), again]
+
+    def inner_body(g: Graph, x: Sequence[int]) -> list[int]:
+        return [next_(g, x[0]), x[1], times(g, x[1], x[2])]
+
+    parts = subgraph("c", state, below(2)), subgraph("b", state, inner_body)
+    check(while_model(state, below(3), body, *parts), [int32(0), randn(RNG, 4), randn(RNG, 4)], **mode)
+
+
+@in_every_mode
 def test_one_body_for_two_loops(mode: dict[str, Any]) -> None:
     def main(g: Graph, x: Sequence[int]) -> list[int]:
         first = while_node(g, x, 1, 2)

@@ -232,7 +232,7 @@ def test_planned_as_one_launch(name: str) -> None:
 def works(*launches: Launch) -> Loop:
     """Return a loop of launches."""
     holds = Operand(TensorSpec(BOOL, ()))
-    return Loop(0, 0, 0, [], holds, [Work(0, launch) for launch in launches], swaps=False, trips=None)
+    return Loop(0, 0, [], holds, [Work(0, launch) for launch in launches], swapped=[], trips=None)
 
 
 @pytest.mark.parametrize(

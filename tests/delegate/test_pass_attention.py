@@ -19,7 +19,7 @@ from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import ActivationFunctionType
 from litecl.interpreter.schema import TensorType as T
 from support.attention_nets import Attended
-from support.regions import UPDATE, after, names, region
+from support.regions import UPDATE, after, names, region, text
 
 Build = Callable[[Attended], object]
 RELU = ActivationFunctionType.RELU
@@ -29,10 +29,9 @@ def test_whole() -> None:
     """One node of queries, keys, values and mask, in the place of the last."""
     g = Attended()
     g.seen(g.masked(g.scaled(g.scores(), 0.5), (5, 7)))
-    (node,) = after(PASSES, g, g.y).nodes
-    assert (node.inputs, node.outputs, node.position) == ((g.q, g.k, g.v, g.mask), (g.y,), 4)
-    assert node.node.options == AttentionOptions(0.5, True, True, (2, 3), (2, 3))
-    assert [part.node.op.name for part in node.fused] == ["BATCH_MATMUL", "MUL", "ADD", "SOFTMAX"]
+    graph = after(PASSES, g, g.y)
+    assert text(graph) == "%9:float32[2,3,5,6] = ATTENTION(%0, %1, %8, %5), #4 #0 #1 #2 #3"
+    assert graph.nodes[0].node.options == AttentionOptions(0.5, True, True, (2, 3), (2, 3))
 
 
 def number(g: Attended, op: object, scores: int, value: float, options: object) -> int:

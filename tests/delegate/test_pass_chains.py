@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from litecl import kernels_cl
-from litecl.delegate.cl_op import Activation, Operand
+from litecl.delegate.cl_op import Operand
 from litecl.delegate.ops import binary as delegate_binary
 from litecl.delegate.ops import chain_steps
 from litecl.delegate.ops import unary as delegate_unary
 from litecl.delegate.ops.chain import OPERANDS, step_of
-from litecl.delegate.plan.graph import ElementwiseStep
 from litecl.delegate.plan.passes.chains import chains
 from litecl.delegate.plan.passes.epilogues import epilogues
 from litecl.interpreter.graph import TensorSpec
@@ -23,7 +22,7 @@ from litecl.interpreter.ops.control import CALL, CallOptions
 from litecl.interpreter.ops.prelu import PRELU
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support.nets import DOMAINS, IMAGE, Net, conv, plus, times
-from support.regions import UPDATE, after, names
+from support.regions import UPDATE, after, names, text
 
 RELU = ActivationFunctionType.RELU
 KERNELS = Path(kernels_cl.__file__).parent
@@ -54,15 +53,9 @@ def test_steps() -> None:
     g = net()
     x, other, half = g.x(IMAGE), g.x(IMAGE), g.const(np.float32(0.5))
     y = sub(g, other, mul(g, x, half, RELU))
-    (node,) = after([epilogues, chains], g, g.apply(unary.RELU6, [exp(g, y)])).nodes
-    clamp = Activation(low=0, high=6)
-    assert node.steps == (
-        ElementwiseStep("MUL", half, Activation(low=0)),
-        ElementwiseStep("SUB_FROM", other),
-        ElementwiseStep("EXP"),
-        ElementwiseStep("CLAMP", None, clamp),
-    )
-    assert (node.inputs, len(node.fused)) == ((x,), 3)
+    graph = after([epilogues, chains], g, g.apply(unary.RELU6, [exp(g, y)]))
+    steps = "MUL 0.5 CLAMP 0 to inf, SUB_FROM %1, EXP, CLAMP 0 to 6"
+    assert text(graph) == f"%6:float32[2,6,5,8] = chain(%0), {steps}, #0 #1 #2 #3"
 
 
 def test_what_chains_is_a_step() -> None:

@@ -30,7 +30,7 @@ from support.nets import (
     times,
     transposed,
 )
-from support.regions import UPDATE, after, names
+from support.regions import UPDATE, after, names, text
 
 RELU = ActivationFunctionType.RELU
 _PRODUCTS = {"conv": conv(20, 3), "1x1": conv(20), "dense": dense(20), "matmul": matmul(20)}
@@ -207,9 +207,9 @@ def test_an_option_counts_as_an_activation() -> None:
     g = net()
     y = conv(20)(g, g.x(IMAGE))
     g.nodes[-1] = replace(g.nodes[-1], options=replace(g.nodes[-1].options, fused_activation_function=RELU))
-    graph = after([epilogues], g, g.apply(unary.TANH, [plus(g, y, like(g, y))]))
-    assert names(graph) == ["CONV_2D", "ADD"]  # the sum is a producer of its own
-    assert [node.activation.function for node in graph.nodes] == ["CLAMP", "TANH"]
+    product, total = text(after([epilogues], g, g.apply(unary.TANH, [plus(g, y, like(g, y))]))).splitlines()
+    assert product.endswith("CONV_2D(%0, constant[20,1,1,8], constant[20]), CLAMP 0 to inf, #0")
+    assert total.endswith("ADD(%3, %4), TANH, #1 #2")  # a producer of its own
 
 
 def test_an_addend_that_is_updated() -> None:

@@ -21,7 +21,7 @@ from support import devices
 from support.build import Graph, model, randn
 from support.loop_models import FLOAT, INT, below, int32, next_, while_model
 from support.loop_models import check as loop_check
-from support.regions import after, names
+from support.regions import after, names, text
 
 _HEADS, _KEYS_DOWN = (0, 2, 1, 3), (0, 2, 3, 1)
 _SIZE = (2, 7, 3, 8)  # of images, words, heads and elements
@@ -58,12 +58,10 @@ def three(g: Graph) -> list[int]:
 def test_whole(keys: Shape) -> None:
     """One node of the words alone, in the place of the last transposition; on a CPU they are nodes of their own."""
     g = Graph()
-    inputs = three(g)
-    y = attended(g, *inputs, keys=keys)
-    (node,) = after(GPU_PASSES, g, y).nodes
-    assert (node.node.op.name, node.inputs, node.outputs) == ("ATTENTION", tuple(inputs), (y,))
-    assert node.node.options.turns == (_HEADS, keys, _HEADS, _HEADS)
-    assert [part.position for part in node.fused] == [*range(6)]
+    y = attended(g, *three(g), keys=keys)
+    graph = after(GPU_PASSES, g, y)
+    assert text(graph) == "%13:float32[2,7,3,8] = ATTENTION(%0, %1, %2), #6 #0 #1 #2 #3 #4 #5"
+    assert graph.nodes[0].node.options.turns == (_HEADS, keys, _HEADS, _HEADS)
     assert names(after(PASSES, g, y)) == ["TRANSPOSE", "TRANSPOSE", "TRANSPOSE", "ATTENTION", "TRANSPOSE"]
 
 

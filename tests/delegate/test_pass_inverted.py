@@ -21,7 +21,7 @@ from litecl.interpreter.schema import ActivationFunctionType, Padding
 from support import networks
 from support.build import Graph, model, randn
 from support.planned_gpu import PlannedGpu
-from support.regions import after, names
+from support.regions import after, names, text
 
 _RNG = np.random.default_rng(0)
 _SAME, _TANH, _RELU6 = Padding.SAME, ActivationFunctionType.TANH, ActivationFunctionType.RELU6
@@ -46,10 +46,11 @@ def test_whole() -> None:
     g = Graph()
     x = g.input((1, 6, 6, 8))
     y = g.op(ADD, [x, rest(g, expand(g, x))], AddOptions(_NONE))
-    (node,) = after(GPU_PASSES, g, y).nodes
-    assert (node.node.op.name, node.position, node.outputs, node.residual) == ("INVERTED_RESIDUAL", 2, (y,), x)
-    assert node.node.options.activation == node.node.options.separable.activation == Activation("CLAMP", 0.0, 6.0)
-    assert [part.node.op.name for part in node.fused] == ["CONV_2D", "DEPTHWISE_CONV_2D", "ADD"]
+    graph = after(GPU_PASSES, g, y)
+    weights = "constant[48,1,1,8], -, constant[1,3,3,48], -, constant[8,1,1,48], -"
+    assert text(graph) == f"%7:float32[1,6,6,8] = INVERTED_RESIDUAL(%0, {weights}), plus %0, #2 #0 #1 #3"
+    options = graph.nodes[0].node.options
+    assert options.activation == options.separable.activation == Activation("CLAMP", 0.0, 6.0)
     assert names(after(PASSES, g, y)) == ["CONV_2D", "DEPTHWISE_CONV_2D", "CONV_2D"]
 
 

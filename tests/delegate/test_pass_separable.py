@@ -19,7 +19,7 @@ from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 from support.build import Graph, model, randn
 from support.planned_gpu import PlannedGpu
-from support.regions import after, names
+from support.regions import after, names, text
 
 _RNG = np.random.default_rng(0)
 _SAME, _TANH, _RELU6 = Padding.SAME, ActivationFunctionType.TANH, ActivationFunctionType.RELU6
@@ -46,10 +46,10 @@ def test_whole() -> None:
     """One node in the place of the second, with what lies between them; on a CPU nothing changes."""
     g = Graph()
     y = both(g)
-    (node,) = after(GPU_PASSES, g, y).nodes
-    assert (node.node.op.name, node.position, node.outputs) == ("SEPARABLE_CONV_2D", 1, (y,))
-    assert node.node.options.activation == Activation("CLAMP", 0.0, 6.0)
-    assert [part.node.op.name for part in node.fused] == ["DEPTHWISE_CONV_2D"]
+    graph = after(GPU_PASSES, g, y)
+    fused = "SEPARABLE_CONV_2D(%0, constant[1,3,3,8], -, constant[12,1,1,8], -), CLAMP 0 to 6, #1 #0"
+    assert text(graph) == f"%4:float32[1,6,6,12] = {fused}"
+    assert graph.nodes[0].node.options.activation == Activation("CLAMP", 0.0, 6.0)
     assert names(after(PASSES, g, y)) == ["DEPTHWISE_CONV_2D", "CONV_2D"]
     assert separable not in PASSES
 

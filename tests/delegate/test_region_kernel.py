@@ -137,7 +137,7 @@ def test_a_loop_is_its_body_with_the_condition_behind_it() -> None:
     tested = [Entry(Control.BLOCK, to=6), ahead, works[0], swap, works[1], back]
     expected = {5: counted, 0: never, None: tested, 2**40: tested}
     for trips, entries in expected.items():
-        loop = Loop(0, 0, 0, [condition], holds, [body], swaps=True, trips=trips)
+        loop = Loop(0, 0, [condition], holds, [body], swapped=[(holds, holds)], trips=trips)
         program = region_program([loop], lambda arg: 0)
         assert program is not None
         assert list(program.works) == entries

@@ -54,7 +54,7 @@ def test_a_graph() -> None:
     assert describe(after(PASSES, *whole())) == (
         """\
 subgraph 0(%0:float32[1,2,2,8], %1:float32[1,1,2,16], %7:float32[1,2,2,16])
-  %9:float32[1,2,2,16] = CONV_2D(%0, constant[16,3,2,8], constant[16]), pads 1 1 1 0, plus %7, CLAMP 0 to 6, #0 #1 #2 #3
+  %9:float32[1,2,2,16] = CONV_2D(%0, constant[16,3,2,8], constant[16]), pads 1 1 1 0, plus %7, CLAMP 0 to 6, #1 #0 #2 #3
   %12:float32[1,2,2,16] at byte 0 of %16 in rows 32 apart = chain(%9), EXP, MUL 0.5, #4 #5
   %14:float32[1,2,2,16] = DYNAMIC_UPDATE_SLICE(%9, %1, [0, 0, 0, 0]), #6
   %15:float32[1,2,2,16] = DYNAMIC_UPDATE_SLICE(%14, %1, [0, 0, 0, 0]), in place, #7

@@ -69,8 +69,10 @@ def test_a_folder_without_models_is_told(tmp_path: Path, capsys: pytest.CaptureF
 def test_slowest_come_first() -> None:
     def case(model: str, ratio: float) -> dict[str, Any]:
         compared = {"name": "litert", "num_threads": 2, "median_ratio": 1.0, "median_low": 0.9, "median_high": 1.1}
-        compared |= {"min_ratio": ratio, "difference": 0.0}
-        return {"model": model, "device": {"name": "d"}, "subjects": [{"num_threads": None}], "comparisons": [compared]}
+        compared |= {"min_ratio": ratio, "difference": 0.0, "agrees": True}
+        subjects = [{"num_threads": None}]
+        device = {"name": "d"}
+        return {"model": model, "device": device, "subjects": subjects, "comparisons": [compared], "fastest": compared}
 
     table, overview = peers.comparisons([case("fast", 3.0), case("slow", 0.5), case("middle", 1.0)])
     (_, rows) = table.renderables  # type: ignore[union-attr]

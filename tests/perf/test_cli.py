@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from pkgutil import iter_modules
 from types import SimpleNamespace
@@ -162,7 +163,7 @@ def test_bench_against_litert_with_profile(path: Path, capsys: pytest.CaptureFix
     assert comparison["difference"] < 1e-5
     assert found["profile"]["host"]
     shown = text(capsys, *arguments)
-    assert "litert (1 thread) / litecl: median x" in shown
+    assert f"litert {version('ai-edge-litert')} (1 thread) / litecl: median x" in shown
     assert "by operator (per invoke)" in shown
 
 

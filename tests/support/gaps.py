@@ -22,13 +22,13 @@ def leave() -> None:
         return
     from litecl.delegate.backend import places
     from litecl.delegate.opencl.memory import memory
-    from litecl.delegate.plan import control, plan, states
+    from litecl.delegate.plan import memory as planned
+    from litecl.delegate.plan import plan
     from litecl.delegate.plan.memory import Arena, Usage, align, place
 
     def apart(usages: Sequence[Usage], alignment: int) -> Arena:
         last = max((usage.last for usage in usages), default=0)
-        wider = [replace(u, size_bytes=u.size_bytes + _GAP, first=0, last=last) for u in usages]
-        return place(wider, alignment)
+        return place([replace(u, first=0, last=last) for u in usages], alignment)
 
     def aligned(value: int, alignment: int) -> int:
         return align(value + _GAP, alignment)
@@ -47,7 +47,7 @@ def leave() -> None:
 
     for place_, name, value in (
         (plan, "place", apart),
-        *((module, "align", aligned) for module in (control, memory, places, states)),
+        *((module, "align", aligned) for module in (memory, places, planned)),
         (memory.Memory, "__init__", made),
         (memory.Memory, "_send", sent),
     ):

@@ -8,6 +8,7 @@ from litecl.delegate.ops import CL_OPS
 from litecl.delegate.plan.graph import RegionGraph, RegionNode, region_graph
 from litecl.delegate.plan.inline import as_it_is
 from litecl.delegate.plan.pipeline import Pass
+from litecl.delegate.plan.text import describe
 from litecl.interpreter.op import NoOptions, Op
 from support.build import Graph
 
@@ -38,6 +39,11 @@ def after(passes: Sequence[Pass], g: Graph, *outputs: int, **more: Any) -> Regio
         assert {name: vars(graph)[name] for name in before} == before
         graph = found
     return graph
+
+
+def text(graph: RegionGraph) -> str:
+    """The nodes of a graph as ``describe`` writes them, a line each."""
+    return "\n".join(line.strip() for line in describe(graph).splitlines()[1:-1])
 
 
 def names(graph: RegionGraph) -> list[str]:

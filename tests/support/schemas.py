@@ -14,6 +14,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from litecl.cli import main
 from litecl.delegate.report import DelegationReport
+from litecl.perf.bench import Comparison
+from litecl.perf.contenders import Refusal
 from litecl.report.document import Report
 from litecl.verify.record import Result
 
@@ -21,6 +23,11 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "schemas"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _SIMPLE = {str: "string", bool: "boolean", int: "integer", type(None): "null"}
+_RECORDS_BY_NAME: Mapping[str, Any] = {
+    "comparisons": tuple[Comparison, ...],
+    "refusals": tuple[Refusal, ...],
+    "fastest": Comparison | None,
+}
 _BY_NAME = (
     *("packages", "variables", "operators", "tensors", "composites", "passes", "phases", "options"),
     *("only_a", "only_b", "counts"),
@@ -35,7 +42,10 @@ RECORDS: Mapping[str, tuple[type, str]] = {
 }
 _MODEL, _IMAGE, _DATA = "{folder}/model.tflite", "{folder}/image.npy", "{folder}/images.npz"
 COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "bench": (("bench", _MODEL, "--seconds", "0.05", "--cpu"), ("bench", _MODEL, "--seconds", "0.05", "--profile")),
+    "bench": (
+        ("bench", _MODEL, "--seconds", "0.05", "--cpu"),
+        ("bench", _MODEL, "--seconds", "0.05", "--profile", "--against", "litert"),
+    ),
     "bisect": (("bisect", _MODEL),),
     "cache": (("cache",),),
     "compile": (("compile", _MODEL, "--cache", "{folder}/programs"),),
@@ -91,6 +101,8 @@ def of_values(values: list[Any]) -> Schema:
 
 def _under(name: str, values: list[Any]) -> Schema:
     """Return the schema of what is under a key: of the keys of ``_BY_NAME``, objects whose own keys are data."""
+    if name in _RECORDS_BY_NAME:
+        return of_type(_RECORDS_BY_NAME[name])
     if name == "delegation":
         return {"anyOf": [{"type": "null"}, delegation()]}
     objects = [value for value in values if isinstance(value, dict)]

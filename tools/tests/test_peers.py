@@ -7,17 +7,21 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import tools.peers
 from litecl.interpreter import Interpreter
+from litecl.interpreter.graph import Array
 from litecl.perf.models import layers
+from litecl.perf.peers import PEERS
+from litecl.perf.peers.peer import Peer
 from support import networks
 from tools.chart import Bar, chart
-from tools.peer_page import Result, Run, draw, keep, write
-from tools.peers import Peer, main, measure
+from tools.peer_page import Result, Run, draw, keep, table, write
+from tools.peers import main, measure
 
 
 def test_measures_a_model() -> None:
     """Ratios, the share of a peak of one operation a second, and outputs that agree."""
-    peer = Peer("dense", lambda: layers.dense(8, 4), 1.0, 1.2)
+    peer = tools.peers.Peer("dense", lambda: layers.dense(8, 4), 1.0, 1.2)
     result = measure(peer, threads=1, rounds=1, peak=1.0)
     assert result.difference < 1e-5
     assert result.claimed == "1/1 in 1"
@@ -75,6 +79,31 @@ def test_a_page_shows_the_last_run_of_every_processor(tmp_path: Path) -> None:
     assert text.endswith("|\n\nAfter.\n")
     assert "old" not in text
     assert "dense, 2T, B" in picture.read_text()
+
+
+def test_a_run_against_several_has_a_column_for_the_fastest(tmp_path: Path) -> None:
+    """A row that only LiteRT was measured of is empty there, and so is a run without others."""
+    fast = replace(_RESULT, fastest="openvino", fastest_ratio=1.5)
+    both = replace(_ZEN, processor="AMD Zen 5", results=(fast, replace(_RESULT, threads=2)))
+    text = table([*keep(tmp_path / "runs.json", both), _ZEN])
+    head = "| A: litecl ms | ratio | of minima | fastest | B: litecl ms | ratio | of minima |"
+    assert f"{head}\n{'|---' * 9}|" in text
+    cells = "0.500 | 2.00 (1.90-2.10) | 2.05"
+    assert f"| dense | 1 | {cells} | openvino 1.50 | {cells} |" in text
+    assert f"| dense | 2 | {cells} |  |  |  |  |" in text
+
+
+def test_measures_the_fastest_that_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of LiteRT and one that computes something else, LiteRT."""
+
+    class Wrong(Interpreter):
+        def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
+            return super().get_tensor(tensor_index, subgraph_index) + 1
+
+    wrong = Peer({"sys": "fake"}, lambda: None, lambda content, num_threads: Wrong(content))
+    monkeypatch.setitem(PEERS, "openvino", wrong)
+    result = measure(tools.peers.Peer("dense", lambda: layers.dense(8, 4), 1.0, 1.2), 1, 1, 1.0, ("openvino",))
+    assert (result.fastest, result.fastest_ratio) == ("litert", pytest.approx(result.ratio))
 
 
 def test_a_page_without_the_table_is_refused(tmp_path: Path) -> None:

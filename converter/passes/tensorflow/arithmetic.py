@@ -83,29 +83,29 @@ def _is(value: Value, number: int) -> bool:
 
 
 def _use_difference(function: Function, node: Node) -> None:
-    found = match(_NEGATED_PRODUCT, node.output)
-    if found is not None:
-        like = next(v for v in node.inputs if v is not None and v is not found["c"])
-        product = _result(function, "Mul", [found["a"], found["b"]], like, node)
-        function.replace_node(node, [_result(function, "Sub", [found["c"], product], node.output, node)])
+    bound = match(_NEGATED_PRODUCT, node.output)
+    if bound is not None:
+        like = next(v for v in node.inputs if v is not None and v is not bound["c"])
+        product = _result(function, "Mul", [bound["a"], bound["b"]], like, node)
+        function.replace_node(node, [_result(function, "Sub", [bound["c"], product], node.output, node)])
         return
-    found = match(_NEGATED, node.output)
-    if found is not None:
-        function.replace_node(node, [_result(function, "Sub", [found["b"], found["a"]], node.output, node)])
+    bound = match(_NEGATED, node.output)
+    if bound is not None:
+        function.replace_node(node, [_result(function, "Sub", [bound["b"], bound["a"]], node.output, node)])
 
 
 def _join_factors(function: Function, node: Node) -> None:
     """Turn (x * a) * b into x * (a * b)."""
-    found = match(_TWO_FACTORS, node.output)
-    if found is None or node.output.type != TensorType.FLOAT32 or found["x"].rank != node.output.rank:
+    bound = match(_TWO_FACTORS, node.output)
+    if bound is None or node.output.type != TensorType.FLOAT32 or bound["x"].rank != node.output.rank:
         return
-    a, b = found["a"].data, found["b"].data
-    inner = next(v for v in node.inputs if v is not None and v is not found["b"])
+    a, b = bound["a"].data, bound["b"].data
+    inner = next(v for v in node.inputs if v is not None and v is not bound["b"])
     if a is None or b is None or function.only_user(inner) is not node:
         return
-    factor = constant((a.astype(np.float64) * b).astype(np.float32), found["b"].name)
+    factor = constant((a.astype(np.float64) * b).astype(np.float32), bound["b"].name)
     if factor.data is not None and factor.data.size <= max(a.size, b.size):
-        function.replace_node(node, [_result(function, "Mul", [found["x"], factor], node.output, node)])
+        function.replace_node(node, [_result(function, "Mul", [bound["x"], factor], node.output, node)])
 
 
 def _result(function: Function, op: str, operands: list[Value], like: Value, node: Node) -> Value:

@@ -37,8 +37,8 @@ def _fuse(function: Function, node: Node) -> None:
     cast, divisor = node.input(0).producer, match(_DIVISOR, node.input(1))
     if cast is None or cast.op != "Cast" or divisor is None:
         return
-    made, after = _behind_moves(cast.input(0))
-    product = made.producer
+    source, after = _behind_moves(cast.input(0))
+    product = source.producer
     if product is None or product.op != "BatchMatMulV3" or product.attrs["adj_x"]:
         return
     kernel = product.input(1).data

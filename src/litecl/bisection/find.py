@@ -16,8 +16,8 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.reader import content_of, read
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.html import block, paragraph, table
-from litecl.perf.contenders import LITERT_REFERENCE, peer_name
 from litecl.perf.feeds import named_inputs
+from litecl.perf.peers.litert import LITERT_REFERENCE, peer_name
 
 Verdict = Literal["right", "fault", "rounding"]
 

@@ -9,8 +9,10 @@ from litecl.halves import Emulation, Mode
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
-from litecl.perf.contenders import RESOLVERS, litert, peer_name, typed_errors
+from litecl.perf.contenders import typed_errors
 from litecl.perf.feeds import Runtime, run_on
+from litecl.perf.peers import litert
+from litecl.perf.peers.litert import RESOLVERS, peer_name
 
 INTERPRETER, DEVICE = "interpreter", "device"
 EMULATED: Mapping[str, Mode] = {f"fp16-{mode}": mode for mode in get_args(Mode)}
@@ -42,7 +44,7 @@ class Runner:
         name = peer_name(self.name)
         if name in RESOLVERS:
             with typed_errors(name, "load"):
-                return litert(content, resolver=RESOLVERS[name], preserve=preserve)
+                return litert.load(content, resolver=RESOLVERS[name], preserve=preserve)
         delegates = [] if name == INTERPRETER else [self._delegate(content)]
         mode = self.options.get("dynamic_range")
         return Interpreter(

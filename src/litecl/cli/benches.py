@@ -15,7 +15,9 @@ from litecl.interpreter.whole_files import put_text
 
 @dataclass(frozen=True)
 class Row:
-    """A runtime's figures for one model. threads: "auto" if litecl chose. streams: interpreters that ran at once.
+    """A runtime's figures for one model; None if it can't run the model, which ``warnings`` explains.
+
+    threads: "auto" if litecl chose. streams: interpreters that ran at once.
 
     per_second: invokes; for a single interpreter from the median. memory_bytes: on the device. process_peak_bytes,
     process_end_bytes: growth of host memory, None if not measured.
@@ -26,16 +28,16 @@ class Row:
     device: str
     threads: str
     streams: int
-    prepare_ms: float
-    first_ms: float
-    median_ms: float
-    p5_ms: float
-    p95_ms: float
-    p99_ms: float
-    min_ms: float
-    mean_ms: float
-    runs: int
-    per_second: float
+    prepare_ms: float | None
+    first_ms: float | None
+    median_ms: float | None
+    p5_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    min_ms: float | None
+    mean_ms: float | None
+    runs: int | None
+    per_second: float | None
     memory_bytes: int | None
     process_peak_bytes: int | None
     process_end_bytes: int | None
@@ -43,22 +45,28 @@ class Row:
 
 
 def rows(cases: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Return a row for every runtime of every case."""
-    return [_row(case, subject) for case in cases for subject in case["subjects"]]
+    """Return a row for every runtime of every case, those that can't run the model last."""
+    return [_row(case, one) for case in cases for one in (*case["subjects"], *map(_refused, case["refusals"]))]
+
+
+def _refused(refusal: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a subject without figures."""
+    warning = f"cannot run the model: {refusal['reason']}"
+    return {"name": refusal["name"], "num_threads": refusal["num_threads"], "streams": 1, "warnings": [warning]}
 
 
 def _row(case: Mapping[str, Any], subject: Mapping[str, Any]) -> Row:
     ours, threads = subject["name"] == "litecl", subject["num_threads"]
     device = case["device"]["name"] if ours and case["device"] is not None else ""
-    figures = {field.name: subject[field.name] for field in fields(Row) if field.name in subject}
-    figures |= {"warnings": "; ".join(subject["warnings"])}
-    return Row(
-        model=Path(case["model"]).name,
-        runtime=subject["name"],
-        device=device,
-        threads="auto" if threads is None else str(threads),
-        **figures,
-    )
+    figures: dict[str, Any] = {field.name: subject.get(field.name) for field in fields(Row)}
+    named: dict[str, Any] = {
+        "model": Path(case["model"]).name,
+        "runtime": subject["name"],
+        "device": device,
+        "threads": "auto" if threads is None else str(threads),
+        "warnings": "; ".join(subject["warnings"]),
+    }
+    return Row(**figures | named)
 
 
 def view(found: Sequence[Row]) -> RenderableType:
@@ -76,6 +84,9 @@ def view(found: Sequence[Row]) -> RenderableType:
     made = table(*leading, *times, *process)
     rate_of_one: dict[tuple[str, ...], float] = {}
     for row in found:
+        if row.per_second is None:
+            made.add_row(*(str(getattr(row, name)) for name in leading))
+            continue
         one = rate_of_one.setdefault((row.model, row.runtime, row.device, row.threads), row.per_second)
         rate = f"{row.per_second:.4g}" + (f" (x{row.per_second / one:.2f})" if row.streams > 1 else "")
         cells = f"{row.prepare_ms:.1f}", f"{row.first_ms:.3f}", f"{row.median_ms:.3f}"

@@ -15,6 +15,7 @@ from litecl.interpreter.errors import ModelError
 from litecl.perf.doubts import busy, load
 from litecl.perf.environment import header, named
 from litecl.perf.generation import Comparison, GenerationOptions, GenerationResult, Speed, measure
+from litecl.perf.peers.litert import RESOLVERS
 
 BUNDLES = (".litertlm", ".task")
 
@@ -43,10 +44,12 @@ def run(args: argparse.Namespace) -> Output:
     """Measure one model on one device."""
     load_before, rounds = load(), args.runs or _ROUNDS
     given = {name: _one(name, value) for name, value in device_options(args).items()}
-    path = _one("model", args.model)
+    path, against = _one("model", args.model), _one("runtime to compare with", args.against)
+    if against not in (None, *RESOLVERS):
+        raise ModelError(f"--generate: expected --against {' or '.join(RESOLVERS)}, got {against}")
     with progress("measuring", rounds + 1) as bar:
         watched = {**given, "progress": bar.building}
-        asked = GenerationOptions(args.prompt_tokens, args.max_tokens, rounds, watched, args.cpu, args.against)
+        asked = GenerationOptions(args.prompt_tokens, args.max_tokens, rounds, watched, args.cpu, against)
         result = measure(path, asked, bar)
     require_device(args, result.report)
     warnings = busy(load_before)

@@ -6,7 +6,7 @@ from functools import partial
 from litecl.conformance.known import Known
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec, callees_of
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
-from litecl.perf.contenders import LITERT, LITERT_REFERENCE
+from litecl.perf.peers.litert import LITERT, LITERT_REFERENCE
 
 _REFERENCE, _DEFAULT = (LITERT_REFERENCE,), (LITERT,)
 _BOTH = (*_REFERENCE, *_DEFAULT)

@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from typing import Any
 
@@ -11,12 +12,14 @@ from litecl.conformance.program import Program
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, MissingExtra
-from litecl.perf.contenders import LITERT_REFERENCE, PEERS, peer_name, typed_errors
+from litecl.perf.contenders import typed_errors
 from litecl.perf.feeds import Runtime
+from litecl.perf.peers import litert
+from litecl.perf.peers.litert import LITERT_REFERENCE, RESOLVERS, peer_name
 
 LITECL = "litecl"
 _LITERT_MODULE = "ai_edge_litert.interpreter"
-_MODULES = {**dict.fromkeys(PEERS, _LITERT_MODULE), LITECL: "litecl", "tflite_runtime": "tflite_runtime.interpreter"}
+_MODULES = {LITECL: "litecl", "tflite_runtime": "tflite_runtime.interpreter"} | dict.fromkeys(RESOLVERS, _LITERT_MODULE)
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,9 @@ def suspect(name: str) -> Suspect:
     except ImportError as error:
         raise MissingExtra(f"runtime {name}: cannot import {path}: {error}") from error
     package = path.partition(".")[0]
-    if name in PEERS:
-        return Suspect(name, package, _version(module, package), lambda content: PEERS[name](content, 1))
+    if name in RESOLVERS:
+        load = partial(litert.load, num_threads=1, resolver=RESOLVERS[name])
+        return Suspect(name, package, _version(module, package), load)
     if name == LITECL:
         return Suspect(name, package, _version(module, package), _litecl)
     if not hasattr(module, "Interpreter"):

@@ -35,15 +35,17 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ModelError, brief
 from litecl.interpreter.file.reader import content_of
 from litecl.perf.bench import BenchOptions, BenchResult, Profile, bench, profile
-from litecl.perf.contenders import PEERS, peer_name
 from litecl.perf.doubts import busy, load
 from litecl.perf.environment import header, named
 from litecl.perf.isolated import isolated
+from litecl.perf.peers import ALL, PEERS, chosen
+from litecl.perf.peers.litert import peer_name
 
-HELP = "measure a model's speed, also against LiteRT"
+HELP = "measure a model's speed, also against LiteRT, OpenVINO and ONNX Runtime"
 EXAMPLES = """\
 litecl bench model.tflite
 litecl bench model.tflite --against litert --threads 1 --threads 2
+litecl bench model.tflite --against openvino --against onnxruntime --threads 1
 litecl bench model.tflite --device 0 --device 1 --profile
 litecl bench models/ --against litert --require-device -o table.csv     # every file of a folder
 litecl bench model.tflite --json > new.json                             # for litecl compare
@@ -68,9 +70,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--warmup", type=count, default=3, metavar="N", help="untimed invokes first (default: 3)")
     parser.add_argument(
         "--against",
+        action="append",
+        default=[],
         type=peer_name,
-        choices=list(PEERS),
-        help="measure this runtime too, in turns, with one thread and with as many as litecl",
+        choices=[*PEERS, ALL],
+        help="measure this runtime too, or all that are installed, in turns, with one thread and with as many as "
+        "litecl; may be repeated",
     )
     parser.add_argument(
         "--streams",
@@ -102,6 +107,7 @@ def run(args: argparse.Namespace) -> Output:
     if generation.is_asked_for(args):
         return generation.run(args)
     load_before, told, given = load(), header("litecl bench"), device_options(args)
+    chosen(args.against)  # before anything is measured, raises for one that isn't installed
     files = _files(args.model)
     choices = [
         Choice(path, {**given, "device": device, "num_threads": threads})
@@ -197,7 +203,8 @@ def _measured(args: argparse.Namespace, choice: Choice, doing: str = "measuring"
     runs = args.runs or (_LEAST_RUNS if args.seconds else _RUNS)
     streams = tuple(dict.fromkeys(args.streams))
     least_s = args.seconds or (0.0 if args.runs else _LEAST_S)
-    options = BenchOptions(choice.delegate, args.cpu, runs, least_s, args.warmup, args.against, streams, args.memory)
+    against = chosen(args.against)
+    options = BenchOptions(choice.delegate, args.cpu, runs, least_s, args.warmup, against, streams, args.memory)
     with progress(doing, None if least_s else runs + args.warmup) as bar:
         watched = {**choice.delegate, "progress": bar.building}
         result = bench(content, values, replace(options, delegate=watched), bar)
@@ -221,6 +228,8 @@ def _data(result: BenchResult, profile: Profile | None) -> dict[str, Any]:
         "device": None if result.report is None else named(result.report.device),
         "subjects": [subject.to_dict() for subject in result.subjects],
         "comparisons": [asdict(comparison) for comparison in result.comparisons],
+        "refusals": [asdict(refusal) for refusal in result.refusals],
+        "fastest": None if result.fastest is None else asdict(result.fastest),
         "delegation": None if result.report is None else report_data(result.report),
         "profile": None if profile is None else asdict(profile),
     }

@@ -22,7 +22,8 @@ from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import to_json
 from litecl.interpreter import Interpreter
 from litecl.interpreter.whole_files import put_text
-from litecl.perf.contenders import PEERS, peer_name
+from litecl.perf.peers import PEERS
+from litecl.perf.peers.litert import peer_name
 from litecl.report.collect import Wanted, collect
 from litecl.report.page import page
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.reader import content_of
 from litecl.interpreter.graph import Array
 from litecl.perf.bench import BenchOptions, peers
-from litecl.perf.contenders import Contender
+from litecl.perf.contenders import Contender, Refusal
 from litecl.perf.doubts import busy, doubts, load, outliers
 from litecl.perf.environment import header
 from litecl.perf.feeds import outputs_of, prepare
@@ -58,7 +59,7 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     expected = _reference(content, inputs, CLDelegate(**wanted.delegate))
     doing("preparing")
     ours = [prepared(content, inputs, {**wanted.delegate, "device": device}) for device in wanted.devices]
-    beside_us = peers(content, inputs, BenchOptions(wanted.delegate, against=wanted.against))
+    beside_us = _peers(content, inputs, wanted)
     accuracies = [_accuracies(one, expected, beside_us) for one in ours]
     doing("measuring")
     latencies = _latencies([*(one.contender for one in ours), *beside_us], wanted)
@@ -74,6 +75,16 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     if wanted.before is not None and old is not None:
         since = earlier.earlier_of(wanted.before.name, old, told, model, runs)
     return Report(told, model, tuple(runs), tuple(beside), doubtful, load(), since, sources(runs))
+
+
+def _peers(content: bytes, inputs: Mapping[str, Array], wanted: Wanted) -> list[Contender]:
+    """Start the peer. Raises LiteclError if it can't run the model."""
+    against = () if wanted.against is None else (wanted.against,)
+    started = peers(content, inputs, BenchOptions(wanted.delegate, against=against))
+    for one in started:
+        if isinstance(one, Refusal):
+            raise LiteclError(str(one))
+    return [one for one in started if isinstance(one, Contender)]
 
 
 def _reference(content: bytes, inputs: Mapping[str, Array], delegate: CLDelegate) -> list[Array]:

@@ -1,0 +1,48 @@
+"""What the tool knows of a runtime that litecl is measured against."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Any
+
+from litecl.interpreter.errors import MissingExtra
+from litecl.interpreter.graph import Array
+from litecl.perf.feeds import Runtime
+
+
+def _unchecked(content: bytes, num_threads: int, inputs: Mapping[str, Array]) -> None:
+    """Check nothing."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A runtime. packages: pip's names of those it needs, by module, its own first. module: imports it.
+
+    load: opens a file's content for a number of threads. check: raises LiteclError if the runtime can't run the model
+    on these inputs, where ``load`` could end the process or take long.
+    """
+
+    packages: Mapping[str, str]
+    module: Callable[[], Any]
+    load: Callable[[bytes, int], Runtime]
+    check: Callable[[bytes, int, Mapping[str, Array]], None] = _unchecked
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether all its packages are."""
+        return all(find_spec(module) for module in self.packages)
+
+    @property
+    def version(self) -> str:
+        """The runtime's version; empty if unknown."""
+        try:
+            return version(next(iter(self.packages.values())))
+        except PackageNotFoundError:  # another package brings the module
+            return ""
+
+    def require(self, name: str) -> None:
+        """Raise MissingExtra if a package isn't installed."""
+        if not self.is_installed:
+            needed = " ".join(self.packages.values())
+            raise MissingExtra(f"comparing with {name} needs other packages: pip install {needed}")
