@@ -95,12 +95,12 @@ def _custom_section(name: str, text: str) -> bytes:
 
 
 def _signatures(drawn: Draft) -> str:
-    """Return the signatures as properties of an object of JavaScript."""
+    """Return the signatures as properties of an object of JavaScript. In brackets any name is one, even __proto__."""
     lines = []
-    for key, image in drawn.images.items():
-        lines.append(f"    {json.dumps(key)}: {{")
+    for image in drawn.images.values():
+        lines.append(f"    [{json.dumps(image.signature.key)}]: {{")
         for kind, ports in (("inputs", image.inputs), ("outputs", image.outputs)):
-            tensors = [f"            {json.dumps(port.name)}: {json.dumps(_tensor(port))}," for port in ports]
+            tensors = [f"            [{json.dumps(port.name)}]: {json.dumps(_tensor(port))}," for port in ports]
             lines += [f"        {kind}: {{", *tensors, "        },"]
         lines.append("    },")
     return "".join(f"{line}\n" for line in lines)
@@ -124,8 +124,8 @@ def _tensor(port: Port) -> dict[str, object]:
 def _types(drawn: Draft) -> str:
     """Return the same as properties of an interface of TypeScript."""
     lines = []
-    for key, image in drawn.images.items():
-        lines.append(f"    {json.dumps(key)}: {{")
+    for image in drawn.images.values():
+        lines.append(f"    {json.dumps(image.signature.key)}: {{")
         for kind, ports in (("inputs", image.inputs), ("outputs", image.outputs)):
             lines.append(f"        {kind}: {{")
             for port in ports:

@@ -16,7 +16,7 @@ import pytest
 from litecl.delegate.export.draft import draft
 from litecl.delegate.export.machines import WEB
 from litecl.delegate.export.web import web_files
-from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.graph import Array, Signature, TensorSpec
 from litecl.interpreter.ops.binary import ATAN2, FLOOR_MOD, POW
 from litecl.interpreter.ops.unary import ABS, COS, NEG, SIN
 from litecl.interpreter.schema import TensorType
@@ -40,7 +40,7 @@ for (const step of steps) {
         continue;
     }
     const [key, values] = step;
-    const { inputs } = model.signatures[key] ?? {};
+    const { inputs } = model.signatures[key === "" ? Object.keys(model.signatures)[0] : key] ?? {};
     const given = Object.fromEntries(Object.entries(values).map(([name, elements]) => {
         const array = inputs?.[name]?.array ?? "Float32Array";
         return [name, globalThis[array].from(elements, array.startsWith("Big") ? BigInt : Number)];
@@ -146,6 +146,17 @@ def test_types_of_elements(tmp_path: Path) -> None:
     check(module)
     arrays = ["Float32Array", "Int32Array", "BigInt64Array", "Uint8Array", "Int8Array", "Uint8Array", "Int16Array"]
     assert [name for name, _ in module.outcomes(random_steps(module))[0]] == [*arrays, "Float32Array"]
+
+
+def test_any_name(tmp_path: Path) -> None:
+    g = Graph()
+    x, y = g.input((3,)), g.input((3,))
+    found = g.op(NEG, [x], NONE), g.op(ABS, [y], NONE)
+    names = {"__proto__": x, 'a "b"\n': y}, {"__proto__": found[1], "constructor": found[0]}
+    module = WebModule(model(g.build(*found), signatures=[Signature("toString", *names)]), tmp_path)
+    check(module)
+    ((_, values), *_) = random_steps(module)
+    assert module.outcomes([("toString", values)]) == module.outcomes([("", values)])
 
 
 def test_complex_numbers_are_pairs(tmp_path: Path) -> None:

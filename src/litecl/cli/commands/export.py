@@ -129,8 +129,8 @@ def _output(folder: Path, drawn: Draft, sizes: Sizes | None, made: Mapping[str, 
         "arena_bytes": arena,
         "constant_bytes": constants,
         "signatures": [
-            {"key": key, "inputs": [*map(_port, image.inputs)], "outputs": [*map(_port, image.outputs)]}
-            for key, image in drawn.images.items()
+            {"key": image.signature.key, "inputs": [*map(_port, image.inputs)], "outputs": [*map(_port, image.outputs)]}
+            for image in drawn.images.values()
         ],
     }
     if sizes is None:
