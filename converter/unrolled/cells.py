@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from litecl.interpreter.graph import Node
-from litecl.interpreter.match import Any, Number, Pattern, Tree, match, match_node
+from litecl.interpreter.match import AnyTensor, Number, Pattern, Tree, match, match_node
 from litecl.interpreter.ops.binary import ADD, MUL, SUB
 from litecl.interpreter.ops.unary import LOGISTIC, RELU, TANH
 from litecl.interpreter.recurrent.patterns import LSTM_GATES, lstm_step
@@ -42,17 +42,17 @@ class Cell:
 
 
 def _sigmoid(name: str) -> Pattern:
-    return Pattern(LOGISTIC, [Any(name)])
+    return Pattern(LOGISTIC, [AnyTensor(name)])
 
 
-_SCALED = Pattern(MUL, [Any("recurrent"), _sigmoid("reset")])
-_LATE = Pattern(TANH, [Pattern(ADD, [Any("new"), _SCALED])], name="n")
-_EARLY = Pattern(TANH, [Any("new")])
+_SCALED = Pattern(MUL, [AnyTensor("recurrent"), _sigmoid("reset")])
+_LATE = Pattern(TANH, [Pattern(ADD, [AnyTensor("new"), _SCALED])], name="n")
+_EARLY = Pattern(TANH, [AnyTensor("new")])
 
 
 def _torch_gru(before: Tree) -> Pattern:
     """Return PyTorch's h = (before - n) * update + n."""
-    kept = Pattern(MUL, [Pattern(SUB, [before, Any("n")]), _sigmoid("update")])
+    kept = Pattern(MUL, [Pattern(SUB, [before, AnyTensor("n")]), _sigmoid("update")])
     return Pattern(ADD, [_LATE, kept], name="h")  # the first n is bound, the second compared
 
 
@@ -62,21 +62,21 @@ def _keras_first(n: Pattern, name: str) -> Pattern:
 
 def _keras_gru(n: Pattern) -> Pattern:
     """Return Keras' h = update * before + (1 - update) * n."""
-    return Pattern(ADD, [Pattern(MUL, [_sigmoid("update"), Any("before")]), _keras_first(n, "")], name="h")
+    return Pattern(ADD, [Pattern(MUL, [_sigmoid("update"), AnyTensor("before")]), _keras_first(n, "")], name="h")
 
 
 # Zeros come first, since "before" matches them too; "new" with "recurrent" comes before "new", which matches any sum.
 _CELLS = (
-    ("LSTM", lstm_step(OPERATORS, TANH, Any)),
-    ("LSTM", lstm_step(OPERATORS, TANH, Any, first=True)),
+    ("LSTM", lstm_step(OPERATORS, TANH, AnyTensor)),
+    ("LSTM", lstm_step(OPERATORS, TANH, AnyTensor, first=True)),
     ("GRU", _torch_gru(Number(0))),
-    ("GRU", _torch_gru(Any("before"))),
+    ("GRU", _torch_gru(AnyTensor("before"))),
     ("GRU", _keras_gru(_LATE)),
     ("GRU", _keras_gru(_EARLY)),
     ("GRU", _keras_first(_LATE, "h")),
     ("GRU", _keras_first(_EARLY, "h")),
-    ("RNN", Pattern(TANH, [Any("new")], name="h")),
-    ("RNN", Pattern(RELU, [Any("new")], name="h")),
+    ("RNN", Pattern(TANH, [AnyTensor("new")], name="h")),
+    ("RNN", Pattern(RELU, [AnyTensor("new")], name="h")),
 )
 
 
@@ -115,7 +115,7 @@ def _with_early_reset(links: Links, cell: Cell) -> Cell | None:
     total = sum_of(links, cell.gates["new"])
     for product in [] if total is None else total.products:
         x = root(links, product.x)
-        reset = match(links, Pattern(MUL, [_sigmoid("reset"), Any("h")]), x)
+        reset = match(links, Pattern(MUL, [_sigmoid("reset"), AnyTensor("h")]), x)
         if reset is not None and root(links, reset["h"]) == cell.before:
             gates = {"reset": reset["reset"], **cell.gates}
             return replace(cell, gates=gates, scaled=x, nodes=(*cell.nodes, *reset.nodes))

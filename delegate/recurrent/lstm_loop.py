@@ -16,7 +16,7 @@ from litecl.delegate.recurrent.operands import Cell, plain_cell
 from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Node, Subgraph, TensorSpec
-from litecl.interpreter.match import Any, Match, match
+from litecl.interpreter.match import AnyTensor, Match, match
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD
 from litecl.interpreter.ops.concatenation import CONCATENATION
@@ -31,7 +31,7 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.interpreter.steps.links import OPERATORS, Links
 from litecl.interpreter.steps.sums import sum_of
 
-_STEP = lstm_step(OPERATORS, TANH, part_of(OPERATORS, Any("axis")))
+_STEP = lstm_step(OPERATORS, TANH, part_of(OPERATORS, AnyTensor("axis")))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from litecl.interpreter.dataclass import dataclass
-from litecl.interpreter.match import Any, Pattern, Tree
+from litecl.interpreter.match import AnyTensor, Pattern, Tree
 
 LSTM_GATES = ("input", "forget", "cell", "output")
 """The gates' names, in the order of Keras' and TensorFlow Lite's weights."""
@@ -30,10 +30,10 @@ def lstm_step(operators: Operators, activation: object, gate: Callable[[str], Tr
         return Pattern(operators.mul, [Pattern(operators.sigmoid, [gate(name)]), factor], name=result)
 
     update = product("input", Pattern(activation, [gate("cell")]), "state" if first else "")
-    state = update if first else Pattern(operators.add, [product("forget", Any("before")), update], name="state")
+    state = update if first else Pattern(operators.add, [product("forget", AnyTensor("before")), update], name="state")
     return product("output", Pattern(activation, [state]), "h")
 
 
 def part_of(operators: Operators, axis: Tree) -> Callable[[str], Pattern]:
     """Return what describes a gate's sum as one of four parts of ``z``, the sums of all gates."""
-    return lambda name: Pattern(operators.split, [axis, Any("z")], LSTM_GATES.index(name))
+    return lambda name: Pattern(operators.split, [axis, AnyTensor("z")], LSTM_GATES.index(name))

@@ -10,7 +10,7 @@ import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.own_ops import LSTM, RNN
-from litecl.converter.passes.match import Any, Bindings, Number, Pattern, match
+from litecl.converter.passes.match import AnyTensor, Bindings, Number, Pattern, match
 from litecl.converter.passes.recurrent.list_loop import ListLoop, Store, batch_major, replace_stores
 from litecl.converter.passes.sizes import Sizes, known_sizes
 from litecl.converter.records import OwnOp
@@ -33,19 +33,22 @@ _STEPS = tuple(
     for function, name in (("Tanh", "tanh"), ("Relu", "relu"))
     for step in (
         *(_Step(LSTM, name, lstm_step(_OPERATORS, function, part_of(_OPERATORS, Number(axis)))) for axis in (1, -1)),
-        _Step(RNN, name, Pattern(function, [Any("z")])),
+        _Step(RNN, name, Pattern(function, [AnyTensor("z")])),
     )
 )
 
 
 def _sums() -> tuple[Pattern, ...]:
     """Return z in the forms that Keras traces; for batch 1 it squeezes the second product and adds it as a bias."""
-    from_x, from_h = Pattern("MatMul", [Any("x"), Any("kernel")]), Pattern("MatMul", [Any("h"), Any("recurrent")])
-    biased = Pattern("BiasAdd", [from_x, Any("bias")])
+    from_x, from_h = (
+        Pattern("MatMul", [AnyTensor("x"), AnyTensor("kernel")]),
+        Pattern("MatMul", [AnyTensor("h"), AnyTensor("recurrent")]),
+    )
+    biased = Pattern("BiasAdd", [from_x, AnyTensor("bias")])
     forms = [("AddV2", from_h), ("BiasAdd", Pattern("Squeeze", [from_h]))]
     plain = [Pattern(op, [from_x, product]) for op, product in forms]
     return (
-        *(Pattern("BiasAdd", [total, Any("bias")]) for total in plain),
+        *(Pattern("BiasAdd", [total, AnyTensor("bias")]) for total in plain),
         *(Pattern(op, [biased, product]) for op, product in forms),
         *plain,
     )

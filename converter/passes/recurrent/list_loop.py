@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
-from litecl.converter.passes.match import Any, Pattern, match
+from litecl.converter.passes.match import AnyTensor, Pattern, match
 from litecl.converter.passes.match import Number as Is
 from litecl.converter.passes.sizes import Sizes
 
-_INCREMENT = Pattern("AddV2", [Any("time"), Is(1)])
-_AND = Pattern("LogicalAnd", [Any("a"), Any("b")])
-_LESS = Pattern("Less", [Any("count"), Any("limit")])
+_INCREMENT = Pattern("AddV2", [AnyTensor("time"), Is(1)])
+_AND = Pattern("LogicalAnd", [AnyTensor("a"), AnyTensor("b")])
+_LESS = Pattern("Less", [AnyTensor("count"), AnyTensor("limit")])
 
 
 @dataclass(frozen=True, eq=False)

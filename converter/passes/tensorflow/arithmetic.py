@@ -3,7 +3,7 @@
 import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
-from litecl.converter.passes.match import Any, Constant, Pattern, match
+from litecl.converter.passes.match import AnyTensor, Constant, Pattern, match
 from litecl.converter.traits import traits_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
@@ -11,9 +11,11 @@ from litecl.interpreter.schema import TensorType
 _NEUTRAL = {"AddV2": 0, "Add": 0, "Sub": 0, "Mul": 1, "RealDiv": 1, "Pow": 1}
 _BOUNDED = frozenset({"Sigmoid", "Softmax", "Tanh"})
 # Keras' shift in a normalisation: beta + (-mean) * scale.
-_NEGATED_PRODUCT = Pattern("AddV2", [Pattern("Mul", [Pattern("Neg", [Any("a")]), Any("b")]), Any("c")])
-_TWO_FACTORS = Pattern("Mul", [Pattern("Mul", [Any("x"), Constant("a")]), Constant("b")])
-_NEGATED = Pattern("AddV2", [Pattern("Neg", [Any("a")]), Any("b")])
+_NEGATED_PRODUCT = Pattern(
+    "AddV2", [Pattern("Mul", [Pattern("Neg", [AnyTensor("a")]), AnyTensor("b")]), AnyTensor("c")]
+)
+_TWO_FACTORS = Pattern("Mul", [Pattern("Mul", [AnyTensor("x"), Constant("a")]), Constant("b")])
+_NEGATED = Pattern("AddV2", [Pattern("Neg", [AnyTensor("a")]), AnyTensor("b")])
 
 
 def simplify_arithmetic(function: Function) -> None:
