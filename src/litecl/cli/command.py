@@ -166,7 +166,7 @@ def device_arguments(
     cpu: also ``--cpu``, instead of a device. several: options whose flags may be repeated. without: options that the
     command doesn't take.
     """
-    runtime = parser.add_mutually_exclusive_group()
+    runtime = parser if "device" in without and not cpu else parser.add_mutually_exclusive_group()  # none may be empty
     hints = get_type_hints(CLOptions)
     for option in [option for option in _FLAGS if option.name not in without]:
         kind, default = _kind(hints[option.name], option.metadata["file"]), option.default
@@ -280,7 +280,8 @@ class Bar:
         """Show the current compilation."""
         going_on = f"compiling {step.what} ({step.done + 1} of {step.total})"
         self.bar.update(self.task, description=self.doing if step.done == step.total else going_on)
-        if self.bar.disable and not self.messages and time.monotonic() - self.start_s > _LONG_S:
+        is_slow = step.done < step.total and time.monotonic() - self.start_s > _LONG_S
+        if self.bar.disable and not self.messages and is_slow:
             self.messages.append(going_on)
             print(f"{going_on}; this happens once", file=sys.stderr)
 
