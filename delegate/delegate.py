@@ -11,7 +11,7 @@ from litecl.delegate.claim.strings import parsed
 from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.devices import check, devices
 from litecl.delegate.naming import listed
-from litecl.delegate.progress import reporting_to
+from litecl.delegate.progress import told_to
 from litecl.delegate.region import REGION
 from litecl.delegate.report import log
 from litecl.delegate.warm_up import Warming
@@ -52,7 +52,7 @@ class CLDelegate(CLOptions):
             check(self.device, disk.folder(self.cache_dir))
             return Warming(model, partial(CLDelegation, model, specs, self, preserve_all_tensors), self.progress)
         delegation = CLDelegation(model, specs, self, preserve_all_tensors)
-        with reporting_to(self.progress):
+        with told_to(self.progress):
             delegation.prepare()
         if _LOG.isEnabledFor(logging.INFO):
             log(delegation.report())

@@ -45,7 +45,7 @@ _LISTENER: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 @contextmanager
-def reporting_to(listener: Progress | None) -> Iterator[None]:
+def told_to(listener: Progress | None) -> Iterator[None]:
     """Report this thread's compilations to a listener within the context."""
     token = _LISTENER.set(listener)
     try:

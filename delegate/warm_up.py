@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from litecl.delegate.delegation import CLDelegation
-from litecl.delegate.progress import BuildStep, Progress, reporting_to
+from litecl.delegate.progress import BuildStep, Progress, told_to
 from litecl.delegate.report import Counters, DelegationReport, NodeRow, WarmUp
 from litecl.interpreter.delegation import Memory
 from litecl.interpreter.graph import Model
@@ -107,7 +107,7 @@ def _build(waiting: "weakref.ref[Warming]", delegation: CLDelegation, answered: 
     error = None
     answered.wait(_FIRST_S)
     try:
-        with reporting_to(noted):
+        with told_to(noted):
             delegation.prepare()
     except _NotWanted:
         return
