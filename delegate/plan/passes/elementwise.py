@@ -7,6 +7,7 @@ from math import isfinite
 import numpy as np
 
 from litecl.delegate.cl_op import Activation
+from litecl.delegate.ops import CL_OPS
 from litecl.delegate.ops.elementwise import ELEMENTWISE, ElementStep, ElementwiseOptions, rows_of
 from litecl.delegate.ops.unary import CL_OPS as FUNCTIONS
 from litecl.delegate.plan.activations import activation_of
@@ -99,12 +100,14 @@ def _shape(graph: RegionGraph, node: RegionNode) -> Shape | None:
 
 
 def _macro(graph: RegionGraph, node: RegionNode) -> str | None:
-    """Return the macro that computes a node's operator; None if there is none."""
-    specs = [graph.specs[t] for t in (*node.inputs, *node.outputs)]
-    types = tuple(spec.type for spec in specs)
+    """Return the macro that computes a node's operator; None if there is none, or if the operator is a user's."""
+    outputs = [graph.specs[t] for t in node.outputs]
+    types = tuple(graph.specs[t].type for t in (*node.inputs, *node.outputs))
     if (own := activation_of(node)) is not None:
         return f"ACTIVATION_{own.function}" if types == (_FLOAT, _FLOAT) else None
-    return _MACROS.get((node.node.op.name, types)) if types[-1] == _FLOAT or node.activation == NONE else None
+    macro = _MACROS.get((node.node.op.name, types)) if types[-1] == _FLOAT or node.activation == NONE else None
+    known = CL_OPS.get(node.cl_op.op) if macro and node.cl_op else None
+    return macro if known and known.select(graph.inputs_of(node), outputs) is node.cl_op else None
 
 
 def _whole(graph: RegionGraph, parts: Sequence[RegionNode]) -> RegionNode | None:
