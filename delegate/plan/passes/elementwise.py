@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
+from math import inf, isfinite
 
 import numpy as np
 
@@ -180,4 +180,4 @@ def _literal(graph: RegionGraph, tensor: int) -> str | None:
 
 def _float(number: float) -> str:
     """Return a float exactly, in C."""
-    return f"{number.hex()}f" if isfinite(number) else f"{'-' if number < 0 else ''}INFINITY"
+    return f"{number.hex()}f" if isfinite(number) else {inf: "INFINITY", -inf: "-INFINITY"}.get(number, "NAN")
