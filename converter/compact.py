@@ -11,28 +11,30 @@ def compact(model: Model) -> Model:
     named: dict[int, set[int]] = {}
     for s in model.signatures:
         named.setdefault(s.subgraph, set()).update(s.inputs.values(), s.outputs.values())
-    made = [compact_graph(graph, named.get(index, ())) for index, graph in enumerate(model.subgraphs)]
+    compacted = [compact_graph(graph, named.get(index, ())) for index, graph in enumerate(model.subgraphs)]
     signatures = tuple(
-        replace(s, inputs=_moved(s.inputs, made[s.subgraph][1]), outputs=_moved(s.outputs, made[s.subgraph][1]))
+        replace(
+            s, inputs=_moved(s.inputs, compacted[s.subgraph][1]), outputs=_moved(s.outputs, compacted[s.subgraph][1])
+        )
         for s in model.signatures
     )
-    return replace(model, subgraphs=tuple(graph for graph, _ in made), signatures=signatures)
+    return replace(model, subgraphs=tuple(graph for graph, _ in compacted), signatures=signatures)
 
 
 def compact_graph(graph: Subgraph, named: Iterable[int] = ()) -> tuple[Subgraph, dict[int, int]]:
     """Return the subgraph without unused tensors, except ``named``, and a map from old to new index (ABSENT too)."""
     nodes = (t for node in graph.nodes for t in (*node.inputs, *node.outputs, *node.intermediates))
     used = sorted({*graph.inputs, *graph.outputs, *named, *nodes} - {ABSENT})
-    place = {t: new for new, t in enumerate(used)} | {ABSENT: ABSENT}
-    made = replace(
+    moved = {t: new for new, t in enumerate(used)} | {ABSENT: ABSENT}
+    compacted = replace(
         graph,
         tensors=tuple(graph.tensors[t] for t in used),
-        inputs=tuple(place[t] for t in graph.inputs),
-        outputs=tuple(place[t] for t in graph.outputs),
-        nodes=tuple(node.moved(place) for node in graph.nodes),
+        inputs=tuple(moved[t] for t in graph.inputs),
+        outputs=tuple(moved[t] for t in graph.outputs),
+        nodes=tuple(node.moved(moved) for node in graph.nodes),
     )
-    return made, place
+    return compacted, moved
 
 
-def _moved(tensors: Mapping[str, int], place: Mapping[int, int]) -> dict[str, int]:
-    return {key: place[t] for key, t in tensors.items()}
+def _moved(tensors: Mapping[str, int], moved: Mapping[int, int]) -> dict[str, int]:
+    return {key: moved[t] for key, t in tensors.items()}

@@ -98,9 +98,9 @@ class Converter(TFLiteAttributes):
         def load(self: Converter) -> dict[str, Module]:
             return _causal_lm().from_keras_causal_lm(model, cache_length, lengths)  # type: ignore[no-any-return]
 
-        def finish(made: Model) -> Model:
+        def finish(converted: Model) -> Model:
             traced = _causal_lm()
-            return causal_lm.checked(made, cache_length, partial(traced.logits_of, model), traced.tolerance(model))
+            return causal_lm.checked(converted, cache_length, partial(traced.logits_of, model), traced.tolerance(model))
 
         return cls(load, finish=finish, **options)
 
@@ -234,11 +234,11 @@ class Converter(TFLiteAttributes):
         how = self.asked(declared(self._options.get("quantize")))
         loaded = self._load(self)
         if isinstance(loaded, Model):
-            made, report, rolls = with_one_option(loaded), ConversionReport(), self._roll_up
+            model_in_float, report, rolls = with_one_option(loaded), ConversionReport(), self._roll_up
         else:
-            made, report = self._made(loaded, observe)
+            model_in_float, report = self._float_model(loaded, observe)
             rolls = self.fuses_layers
-        rolled, records = roll_up(made) if rolls else (made, [])
+        rolled, records = roll_up(model_in_float) if rolls else (model_in_float, [])
         report = replace(report, fusions=[*report.fusions, *records])
         finished, data = self._finish(rolled), self._options.get("fp16_safe")
         safe, rescaled = (finished, None) if data is None else half_safe(finished, data)
@@ -250,7 +250,7 @@ class Converter(TFLiteAttributes):
             warnings.warn(self.report.warning, ConversionWarning, stacklevel=3)  # points at the caller of convert
         return model
 
-    def _made(self, modules: dict[str, Module], observe: Observe | None) -> tuple[Model, ConversionReport]:
+    def _float_model(self, modules: dict[str, Module], observe: Observe | None) -> tuple[Model, ConversionReport]:
         """Convert TensorFlow modules to a float model."""
         from litecl.converter.importer.compose import compose
         from litecl.converter.importer.execute import evaluate, infer_shapes

@@ -130,13 +130,13 @@ class _Emitter:
 
     def _unique(self, name: str) -> str:
         """Return an unused tensor name: litert-quantizer rejects files with duplicate names."""
-        found, count = name, self._names.get(name, 0)
-        while count and found in self._names:
-            found = f"{name}_{count}"
+        unique, count = name, self._names.get(name, 0)
+        while count and unique in self._names:
+            unique = f"{name}_{count}"
             count += 1
         self._names[name] = max(count, 1)
-        self._names.setdefault(found, 1)
-        return found
+        self._names.setdefault(unique, 1)
+        return unique
 
     def add(self, value: Value, name: str) -> int:
         """Add a tensor for a value and return its index."""

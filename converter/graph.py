@@ -186,7 +186,7 @@ class Function:
         """Make every reader of ``old`` read ``new``."""
         if old is new:
             return
-        for user in set(old.users):
+        for user in dict.fromkeys(old.users):  # in order, so that conversions are reproducible
             user.rewire([new if value is old else value for value in user.inputs])
         self.outputs = [new if value is old else value for value in self.outputs]
 

@@ -111,10 +111,10 @@ def _told(model: Model, entry: int, failure: ModelError) -> str:
 def _place(model: Model, failure: ModelError) -> str:
     """Return the name of the first result of the node that an error comes from."""
     for note in getattr(failure, "__notes__", ()):
-        found = re.search(r"subgraph (\d+), node (\d+)", note)
-        if found is not None:
-            graph = model.subgraphs[int(found[1])]
-            outputs = graph.nodes[int(found[2])].outputs
+        numbers = re.search(r"subgraph (\d+), node (\d+)", note)
+        if numbers is not None:
+            graph = model.subgraphs[int(numbers[1])]
+            outputs = graph.nodes[int(numbers[2])].outputs
             return f" at {graph.tensors[outputs[0]].name!r}" if outputs else ""
     return ""
 

@@ -114,9 +114,9 @@ class _Opening:
             self._pair(*outputs)
         changed = pair.changed()
         opens = _OPENS.get(node.op)
-        made = opens(pair, changed) if changed and opens is not None else None
-        if made is not None:
-            node = replace(made[0], inputs=self._with_constants(node.inputs, made[1]))
+        opening = opens(pair, changed) if changed and opens is not None else None
+        if opening is not None:
+            node = replace(opening[0], inputs=self._with_constants(node.inputs, opening[1]))
         elif changed:
             node = self._with_shape(pair, changed)
         self.nodes.append(node)
@@ -140,11 +140,11 @@ class _Opening:
                 zip(*(g.tensors[u].static_shape for g, u in self._sides(t, other)), strict=True)
             )
         }
-        found: list[int | tuple[int, int]] = []
+        elements: list[int | tuple[int, int]] = []
         for m, n in zip(*(data.tolist() for data in pair.constants(position)), strict=True):
-            found.append(m if m == n else known.get((m, n), -1))
-        unknown = found.count(-1)
-        return found if unknown == 0 or (unknown == 1 and pair.node.op is RESHAPE) else None
+            elements.append(m if m == n else known.get((m, n), -1))
+        unknown = elements.count(-1)
+        return elements if unknown == 0 or (unknown == 1 and pair.node.op is RESHAPE) else None
 
     def _sides(self, t: int, other: int) -> tuple[tuple[Subgraph, int], tuple[Subgraph, int]]:
         return (self._a, t), (self._b, other)
@@ -156,24 +156,24 @@ class _Opening:
         parts, places, first = [], {}, 0
         for t in read:
             rank = len(self.specs[t].static_shape)
-            parts.append(self._made(SHAPE, (t,), ShapeOptions(TensorType.INT32), rank, name))
+            parts.append(self._node_of(SHAPE, (t,), ShapeOptions(TensorType.INT32), rank, name))
             places.update({(t, axis): first + axis for axis in range(rank)})
             first += rank
         parts += [self._constant(np.array(numbers, np.int32), name)] if numbers else []
         whole = parts[0]
         if len(parts) > 1:
-            whole = self._made(CONCATENATION, parts, ConcatenationOptions(axis=0), first + len(numbers), name)
+            whole = self._node_of(CONCATENATION, parts, ConcatenationOptions(axis=0), first + len(numbers), name)
         rest = iter(range(first, first + len(numbers)))
         order = [next(rest) if isinstance(size, int) else places[size] for size in sizes]
-        return self._made(
+        return self._node_of(
             GATHER, (whole, self._constant(np.array(order, np.int32), name)), GatherOptions(), len(order), name
         )
 
-    def _made(self, op: Op, inputs: Sequence[int], options: Any, length: int, name: str) -> int:
-        made = self._push(TensorSpec(TensorType.INT32, (length,), name))
-        node = Node(op, tuple(inputs), (made,), options)
+    def _node_of(self, op: Op, inputs: Sequence[int], options: Any, length: int, name: str) -> int:
+        result = self._push(TensorSpec(TensorType.INT32, (length,), name))
+        node = Node(op, tuple(inputs), (result,), options)
         self.nodes.append(replace(node, version=version_of(node, [self.specs[t] for t in inputs])))
-        return made
+        return result
 
     def _constant(self, data: Array, name: str) -> int:
         return self._push(TensorSpec(TensorType.INT32, data.shape, name, data))
@@ -194,10 +194,10 @@ class _Opening:
 
     def _with_constants(self, inputs: Sequence[int], constants: Mapping[int, Array]) -> tuple[int, ...]:
         """Return operands with new constants; the old ones stay, since other nodes may read them."""
-        found = list(inputs)
+        operands = list(inputs)
         for position, data in constants.items():
-            found[position] = self._push(replace(self.specs[found[position]], shape=data.shape, data=data))
-        return tuple(found)
+            operands[position] = self._push(replace(self.specs[operands[position]], shape=data.shape, data=data))
+        return tuple(operands)
 
 
 def _options(node: Node, free: Iterable[str]) -> Any:
@@ -253,8 +253,8 @@ def _arithmetic(pair: _Pair, changed: set[int]) -> _Opened:
     if len(axes) != 1 or 0 in before.shape:
         return None
     row, last = np.take(before, [0], axis=axes[0]), axes[0] - before.ndim
-    rest, made = pair.specs(1 - position)[0].static_shape, pair.a.tensors[pair.node.outputs[0]].static_shape
-    fills = len(rest) >= -last and rest[last] == made[last]  # the other operand must span the whole dimension
+    rest, result = pair.specs(1 - position)[0].static_shape, pair.a.tensors[pair.node.outputs[0]].static_shape
+    fills = len(rest) >= -last and rest[last] == result[last]  # the other operand must span the whole dimension
     return (pair.node, {position: row}) if fills and (before == row).all() and (after == row).all() else None
 
 
@@ -266,5 +266,5 @@ _OPENS: Mapping[Op | ControlOp, Callable[[_Pair, set[int]], _Opened]] = {
 }
 
 
-def _message(what: str, how: str) -> str:
-    return f"{what} {how} for other sizes of an open dimension: give its size by input_shapes"
+def _message(subject: str, how: str) -> str:
+    return f"{subject} {how} for other sizes of an open dimension: give its size by input_shapes"

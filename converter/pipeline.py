@@ -22,8 +22,7 @@ from litecl.converter.passes.control.variables import changed_variables, freeze_
 from litecl.converter.passes.lists.elements import Scope, shape_reads
 from litecl.converter.passes.lists.lower_lists import lower_lists
 from litecl.converter.passes.recurrent.bidirectional import fuse_bidirectional
-from litecl.converter.passes.recurrent.lstm import fuse_lstm_loops
-from litecl.converter.passes.recurrent.rnn import fuse_rnn_loops
+from litecl.converter.passes.recurrent.layers import fuse_layers
 from litecl.converter.passes.tensorflow.activations import fuse_activations
 from litecl.converter.passes.tensorflow.arithmetic import simplify_arithmetic
 from litecl.converter.passes.tensorflow.complex_parts import split_complex
@@ -58,8 +57,10 @@ from litecl.converter.report import ConversionReport, FusionRecord, OwnOperator,
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
-# _TENSORFLOW runs on TensorFlow's operators, _TFLITE on the lowered graph until nothing changes.
-_TENSORFLOW: tuple[Callable[[Function], None], ...] = (
+_MAX_ROUNDS = 20
+_LAYER_PASSES = (fuse_layers, fuse_bidirectional)
+_TENSORFLOW: tuple[Callable[[Function], object], ...] = (
+    put_channels_last,
     simplify_arithmetic,
     fold_dilation,
     remove_identities,
@@ -69,10 +70,9 @@ _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
     resolve_sizes,
     fuse_repeats,
     fuse_activations,
-    remove_identities,
 )
-_TFLITE: tuple[Callable[[Function], bool], ...] = (join_reshapes, keep_dims, fold_linear, fuse_activation, fold_padding)
-_MAX_ROUNDS = 20
+_TFLITE = (join_reshapes, keep_dims, fold_linear, fuse_activation, fold_padding)
+_LAST = (merge_duplicates, keep_a_row, show_growth)
 _SHAPELESS = (TensorType.RESOURCE, TensorType.VARIANT)
 _LAYERS: Mapping[Any, str] = {LSTM: "LSTM", RNN: "SimpleRNN", BIDIRECTIONAL_LSTM: "Bidirectional LSTM"}
 
@@ -90,6 +90,17 @@ class Tools:
     evaluate: Evaluate
     infer_shapes: Callable[[Function], None]
     compose: Callable[[Function], bool] = lambda function: False
+
+
+Pass = tuple[str, Callable[[Module], object]]  # a name, and a function that may return whether it changed the module
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Passes that run once, in order; then those of ``until_stable``, in order, until none changes anything."""
+
+    once: Sequence[Pass]
+    until_stable: Sequence[Pass] = ()
 
 
 @dataclass(frozen=True)
@@ -112,100 +123,96 @@ class Pipeline:
         Raises ConversionError that names nodes, and the lines of user code if known.
         """
         for module in modules:
-            with placed(module):
-                self._prepare(module)
+            self._run(module, [self._graph()])
         changed = changed_variables(modules)
         for module in modules:
-            with placed(module):
-                self._convert(module, changed)
+            self._run(module, self._stages(changed))
             self.report.own.extend(_own(module))
 
-    def _convert(self, module: Module, changed: set[Variable]) -> None:
-        self._whole(module, "freeze_variables", lambda m: freeze_variables(m, changed))
-        # Fold constants (tables, for instance) in their original types.
-        self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
-        self._whole(module, "use_float32", lambda m: use_float32(m, DOUBLES))
-        self._control(module)
-        self._tensorflow(module)
-        self._tflite(module)
+    def _graph(self) -> Stage:
+        """Return the passes that make one TensorFlow 2 graph, which owns every function it runs."""
+        graph = [
+            ("raise_control", _raise_control),
+            ("inline_calls", lambda m: self.report.fusions.extend(inline_calls(m, self.fusions))),
+            ("own_bodies", own_bodies),
+        ]
+        return Stage(graph, self._simplify())
 
-    def _prepare(self, module: Module) -> None:
-        """Make one TensorFlow 2 graph that owns every function it runs."""
-        use_float32(module, HALVES)  # nodes may still form cycles
-        self._whole(module, "raise_control", _raise_control)
-        self._whole(module, "inline_calls", lambda m: self.report.fusions.extend(inline_calls(m, self.fusions)))
-        self._whole(module, "own_bodies", own_bodies)
-        self._each(module, remove_identities)
-        self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
-        self._each(module, fill_tables)
+    def _stages(self, changed: set[Variable]) -> list[Stage]:
+        """Return the passes that follow. changed: variables that stay variables."""
+        variables = [each(fill_tables), ("freeze_variables", lambda m: freeze_variables(m, changed))]
+        composites = [
+            ("use_float32", lambda m: use_float32(m, DOUBLES)),  # after constants were computed in their own types
+            ("refuse_effects", lambda m: refuse_effects(m.main, LOWERINGS)),
+            ("infer_lost_shapes", self._infer_lost_shapes),
+            each(fuse_integer_dense),
+            each(widen_integers),
+            each(self.tools.compose, "compose"),
+            each(lambda f: self.report.fusions.extend(fuse_composites(f)), "fuse_composites"),
+        ]
+        layers = map(each, _LAYER_PASSES) if self.fuse_layers else ()
+        lists = [*layers, each(self._record_layers, "record_layers"), ("lower_lists", lower_lists)]
+        tensorflow = [
+            ("infer_shapes", self._infer_shapes),
+            each(lambda f: split_complex(f, RULES), "split_complex"),
+            *map(each, _TENSORFLOW),
+        ]
+        lowered = [
+            each(lambda f: resample_by_products(f, self.tools.evaluate), "resample_by_products"),
+            ("lower", lower),
+        ]
+        return [
+            *(Stage(passes, self._simplify()) for passes in (variables, composites, lists, tensorflow)),
+            Stage(lowered, list(map(each, _TFLITE))),
+            Stage(list(map(each, _LAST))),
+        ]
 
-    def _control(self, module: Module) -> None:
-        """Resolve composites, fuse or simplify loops, turn lists into tensors."""
-        main = module.main
-        self._simplify_control(module)
-        self._whole(module, "refuse_effects", lambda m: refuse_effects(m.main, LOWERINGS))
-        if module.reshaped or _lacks_shapes(main):
-            shape_reads(Scope(main))
-            self._whole(module, "infer_shapes", lambda m: self.tools.infer_shapes(m.main))
-        self._each(module, fuse_integer_dense)
-        self._each(module, widen_integers)
-        self._each(module, self.tools.compose, "compose")
-        self._each(module, lambda f: self.report.fusions.extend(fuse_composites(f)), "fuse_composites")
-        self._simplify_control(module)
-        if self.fuse_layers:
-            for apply in (fuse_lstm_loops, fuse_rnn_loops, fuse_bidirectional):
-                self._each(module, apply)
-        self.report.fusions.extend(
-            FusionRecord(_LAYERS[node.op], node.name) for f in main.walk() for node in f.nodes if node.op in _LAYERS
-        )
-        self._whole(module, "lower_lists", lower_lists)
-        self._simplify_control(module)
-        if module.reshaped or _has_bodies(main):
-            self._whole(module, "infer_shapes", lambda m: self.tools.infer_shapes(m.main))
+    def _simplify(self) -> list[Pass]:
+        fold = each(lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
+        return [each(remove_identities), fold, each(simplify_loops), each(simplify_branches)]
 
-    def _tensorflow(self, module: Module) -> None:
-        self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
-        self._each(module, lambda f: split_complex(f, RULES), "split_complex")
-        self._each(module, put_channels_last)
-        for apply in _TENSORFLOW:
-            self._each(module, apply)
-        self._simplify_control(module)
-        self._each(module, lambda f: resample_by_products(f, self.tools.evaluate), "resample_by_products")
+    def _record_layers(self, function: Function) -> None:
+        layers = [node for node in function.nodes if node.op in _LAYERS]
+        self.report.fusions.extend(FusionRecord(_LAYERS[node.op], node.name) for node in layers)
 
-    def _tflite(self, module: Module) -> None:
-        self._whole(module, "lower", lower)
-        for _ in range(_MAX_ROUNDS):
-            changed = [self._each(module, apply) for apply in _TFLITE]
-            if not any(changed):
-                break
-        self._each(module, merge_duplicates)
-        self._each(module, keep_a_row)
-        self._each(module, show_growth)
+    def _infer_lost_shapes(self, module: Module) -> None:
+        if module.reshaped or _lacks_shapes(module.main):
+            shape_reads(Scope(module.main))
+            self.tools.infer_shapes(module.main)
 
-    def _simplify_control(self, module: Module) -> None:
-        for _ in range(_MAX_ROUNDS):
-            self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
-            if not (self._each(module, simplify_loops) | self._each(module, simplify_branches)):
-                return
+    def _infer_shapes(self, module: Module) -> None:
+        if module.reshaped or _has_bodies(module.main):
+            self.tools.infer_shapes(module.main)
 
-    def _each(self, module: Module, apply: Callable[[Function], object], name: str = "") -> bool:
-        """Apply a pass to every function, innermost first; return whether one changed."""
-        changed = False
+    def _run(self, module: Module, stages: Sequence[Stage]) -> None:
+        with placed(module):
+            for stage in stages:
+                for step in stage.once:
+                    self._apply(module, step)
+                for _ in range(_MAX_ROUNDS):
+                    changes = [self._apply(module, step) for step in stage.until_stable]
+                    if not any(changes):
+                        break
 
-        def all_functions(module: Module) -> None:
-            nonlocal changed
-            for function in module.main.walk():
-                changed |= bool(apply(function))
-
-        self._whole(module, name or apply.__name__, all_functions)
-        return changed
-
-    def _whole(self, module: Module, name: str, apply: Callable[[Module], object]) -> None:
+    def _apply(self, module: Module, step: Pass) -> bool:
+        """Run a pass, measure and check it; return whether it says that it changed the module."""
+        name, apply = step
         start = time.perf_counter()
-        apply(module)
+        changed = apply(module)
         self.report.passes[name] = self.report.passes.get(name, 0.0) + time.perf_counter() - start
         module.main.check()
         self.observe(name, module)
+        return bool(changed)
+
+
+def each(apply: Callable[[Function], object], name: str = "") -> Pass:
+    """Return a pass over every function of a module, innermost first."""
+
+    def apply_to_all(module: Module) -> bool:
+        changes = [bool(apply(function)) for function in module.main.walk()]
+        return any(changes)
+
+    return name or apply.__name__, apply_to_all
 
 
 @contextmanager
@@ -223,6 +230,7 @@ def placed(*modules: Module) -> Iterator[None]:
 
 def _raise_control(module: Module) -> None:
     """Rewrite TensorFlow 1's control flow and variables in TensorFlow 2's. Before that, nodes may form cycles."""
+    use_float32(module, HALVES)
     for function in (module.main, *module.functions.values()):
         raise_variables(function)
         if any(node.op in ("Enter", "Switch", "TensorArrayV3") for node in function.nodes):
@@ -241,8 +249,8 @@ def _own(module: Module) -> Iterator[OwnOperator]:
 def _lacks_shapes(function: Function) -> bool:
     """Return whether values in bodies lack shapes: old SavedModels store none for functions."""
     bodies = (body for body in function.walk() if body is not function)
-    made = (value for body in bodies for node in body.nodes for value in node.outputs)
-    return any(value.shape is None and value.type not in _SHAPELESS for value in made)
+    results = (value for body in bodies for node in body.nodes for value in node.outputs)
+    return any(value.shape is None and value.type not in _SHAPELESS for value in results)
 
 
 def _has_bodies(function: Function) -> bool:

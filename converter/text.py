@@ -16,7 +16,7 @@ def _function(function: Function, indent: str) -> Iterator[str]:
         yield f"{indent}  {_node(node)}"
         for body in node.bodies:
             yield from _function(body, indent + "    ")
-    yield f"{indent}  return {', '.join(_operand(value) for value in function.outputs)}"
+    yield f"{indent}  return {', '.join(map(_operand, function.outputs))}".rstrip()
 
 
 def _node(node: Node) -> str:

@@ -259,10 +259,10 @@ class CLDelegation:
         taken = {t: b for t, b in buffers.items() if self.takes(b)}
         return [(p, {t: b for t, b in taken.items() if t in free}) for p, free in self._free(subgraph)]
 
-    def updates(self, subgraph: int) -> Mapping[int, int]:
+    def updates(self, subgraph: int) -> Mapping[int, int] | None:
         """See ``Delegation.updates``."""
-        if not self.surely_ends(subgraph):
-            return {}
+        if not self._surely_ends(subgraph):
+            return None
         found: dict[int, int] = {}
         for program, free in self._free(subgraph):
             inputs = zip(program.plan.region.inputs, program.plan.inputs, strict=True)
@@ -271,14 +271,14 @@ class CLDelegation:
             found |= {t: given[o] for o, results in updated if o in given for t in results if t in free}
         return found
 
-    def surely_ends(self, subgraph: int) -> bool:
-        """See ``Delegation.surely_ends``."""
+    def _surely_ends(self, subgraph: int) -> bool:
+        """Return whether only a device fault can end a run of an entry subgraph early."""
         nodes, free = self.model.subgraphs[subgraph].nodes, self._free(subgraph)
         return len(nodes) == len(free) == 1 and not free[0][0].is_bounded
 
     def quick(self, subgraph: int, inputs: Mapping[int, Array]) -> InPlace | None:
         """See ``Delegation.quick``."""
-        if not self.surely_ends(subgraph):
+        if not self._surely_ends(subgraph):
             return None
         ((program, _),) = self._free(subgraph)
         return on_buffers(program, inputs, self.counters, _raise)

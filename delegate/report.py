@@ -11,10 +11,10 @@ from litecl.delegate.counters import Counters as Counters
 from litecl.delegate.naming import counted
 from litecl.delegate.progress import warn as warn
 from litecl.delegate.tuning import Tiled
+from litecl.interpreter.data_frame import Library, frame
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.dynamic_range import TOLD
 from litecl.interpreter.errors import DelegateError
-from litecl.interpreter.frames import Library, frame
 
 _LOG = logging.getLogger("litecl")
 

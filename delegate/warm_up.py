@@ -15,7 +15,7 @@ from dataclasses import replace
 from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.progress import BuildStep, Progress, told_to
 from litecl.delegate.report import Counters, DelegationReport, NodeRow, WarmUp
-from litecl.interpreter.delegation import OnTheHost
+from litecl.interpreter.delegation import Memory
 from litecl.interpreter.graph import Model
 
 Made = Callable[[], CLDelegation]
@@ -28,7 +28,7 @@ class _NotWanted(BaseException):
     """Raised in the thread once nobody needs the result. Not an Exception, so that no handler catches it."""
 
 
-class Warming(OnTheHost):
+class Warming(Memory):
     """The delegation of a model until its successor is built, which takes over between two invokes.
 
     made: returns an unprepared delegation. progress: the user's listener, called in the thread.

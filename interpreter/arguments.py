@@ -82,13 +82,13 @@ def _is_empty(source: Any) -> bool:
 
 def delegates(*given: Iterable[Delegate] | None) -> tuple[Delegate, ...]:
     """Return all given delegates. Raises ArgumentError for anything else."""
-    found: list[Delegate] = []
+    chosen: list[Delegate] = []
     for some in given:
         try:
-            found.extend(() if some is None else some)
+            chosen.extend(() if some is None else some)
         except TypeError:
             raise ArgumentError(f"delegates: expected a list of delegates, got {type(some).__name__}") from None
-    for delegate in found:
+    for delegate in chosen:
         if not callable(getattr(delegate, "apply", None)):
             raise ArgumentError(f"delegates: expected objects such as CLDelegate(), got {type(delegate).__name__}")
-    return tuple(found)
+    return tuple(chosen)

@@ -40,8 +40,8 @@ class _Signature:
 
         initialise = owner.__init__  # type: ignore[misc]
         late = getattr(initialise, "first_of", None)
-        found = signature(initialise if late is None else _settled(late))
-        return found.replace(parameters=[*found.parameters.values()][1:])
+        whole = signature(initialise if late is None else _settled(late))
+        return whole.replace(parameters=[*whole.parameters.values()][1:])
 
 
 _SIGNATURE = _Signature()
@@ -58,12 +58,13 @@ def _initialiser(cls: type) -> Any:
 
 
 def _settled(cls: type) -> Any:
-    made = _made(cls)
-    setattr(cls, "__init__", made)  # noqa: B010  # mypy knows it as a method
-    return made
+    initialise = _generated(cls)
+    setattr(cls, "__init__", initialise)  # noqa: B010  # mypy knows it as a method
+    return initialise
 
 
-def _made(cls: type) -> Any:
+def _generated(cls: type) -> Any:
+    """Return a class's ``__init__``."""
     declared = fields(cls)
     given = [field for field in declared if field.init]
     positional = [_parameter(field) for field in given if not field.kw_only]
@@ -76,9 +77,9 @@ def _made(cls: type) -> Any:
     known |= {f"_{field.name}": field.default for field in given}
     known |= {f"_new_{field.name}": field.default_factory for field in declared}
     exec(f"def __init__({parameters}):\n  " + "\n  ".join(lines or ["pass"]), known)
-    made = known["__init__"]
-    made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
-    return made
+    initialise = known["__init__"]
+    initialise.__qualname__, initialise.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+    return initialise
 
 
 def _parameter(field: Field[Any]) -> str:

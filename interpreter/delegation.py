@@ -76,29 +76,29 @@ class Moved:
     within: int = 0
 
 
-class Delegation(Protocol):
-    """The outcome of applying a delegate to one model with one set of shapes."""
-
-    @property
-    def model(self) -> Model:
-        """The model with claimed regions replaced by nodes that run them; tensor indices don't change."""
+class Memory(Protocol):
+    """Where a delegation's inputs and outputs lie; as written here, in the host's memory alone."""
 
     @property
     def memory_bytes(self) -> int:
         """The bytes that it occupies on the device."""
+        return 0
 
     @property
     def usable(self) -> bool:
         """False once its device has failed at run time; the next use of these shapes then applies the delegate anew."""
+        return True
 
     def input_memory(self, subgraph: int) -> Mapping[int, Array]:
         """Return arrays of the delegate to write an entry subgraph's inputs into, by tensor.
 
         The region that reads such an input gets the same array and need not copy it.
         """
+        return {}
 
     def copied_inputs(self, subgraph: int) -> Collection[int]:
         """Return the inputs of an entry subgraph that a run only copies, at its beginning."""
+        return ()
 
     def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
         """Place inputs and outputs of an entry subgraph in buffers for the following runs, and return those placed.
@@ -107,75 +107,43 @@ class Delegation(Protocol):
         not share a buffer. An output may share one with the input that it updates; any other input that shares one is
         copied first, and keeps its value. Raises ModelError for another device's buffer.
         """
+        return ()
 
-    def updates(self, subgraph: int) -> Mapping[int, int]:
-        """Return the outputs of an entry subgraph that may overwrite an input, with that input.
-
-        Nothing else reads the input, and only a device fault ends a run early.
+    def updates(self, subgraph: int) -> Mapping[int, int] | None:
+        """Return the outputs of an entry subgraph that may overwrite an input, with that input, which nothing else
+        reads. None if more than a device fault can end a run early, as numpy's kernels may.
         """
-
-    def surely_ends(self, subgraph: int) -> bool:
-        """Return whether only a device fault can end a run of an entry subgraph early."""
+        return None
 
     def quick(self, subgraph: int, inputs: Mapping[int, Array]) -> InPlace | None:
         """Return a faster way to rerun an entry subgraph on the same buffers, None without one; it raises faults.
 
         inputs: the arrays of the other inputs.
         """
+        return None
 
     def new_buffer(self, size_bytes: int) -> Buffer | None:
         """Allocate device memory for a tensor that is to stay there; None without any. Raises DelegateError."""
+        return None
 
     def takes(self, buffer: Buffer) -> bool:
         """Return whether tensors may lie in a buffer without a copy."""
+        return False
 
     def count(self, moved: Moved) -> None:
-        """Add copies that the host made besides the last invoke to its report."""
+        """Add copies that the host made besides the last invoke to the report, if it counts any."""
+        return
+
+
+class Delegation(Memory, Protocol):
+    """The outcome of applying a delegate to one model with one set of shapes."""
+
+    @property
+    def model(self) -> Model:
+        """The model with claimed regions replaced by nodes that run them; tensor indices don't change."""
 
     def report(self) -> Report:
         """Return what ran where and why, including the counters of the last invoke."""
-
-
-class OnTheHost:
-    """The answers of a delegation that only has the host's memory."""
-
-    memory_bytes = 0
-    usable = True
-
-    def input_memory(self, subgraph: int) -> Mapping[int, Array]:
-        """See ``Delegation``: there are none."""
-        return {}
-
-    def copied_inputs(self, subgraph: int) -> Collection[int]:
-        """See ``Delegation``: there are none."""
-        return ()
-
-    def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
-        """See ``Delegation``: there are none."""
-        return ()
-
-    def updates(self, subgraph: int) -> Mapping[int, int]:
-        """See ``Delegation``: there are none."""
-        return {}
-
-    def surely_ends(self, subgraph: int) -> bool:
-        """Return False: numpy's kernels may raise."""
-        return False
-
-    def quick(self, subgraph: int, inputs: Mapping[int, Array]) -> InPlace | None:
-        """See ``Delegation``: there are none."""
-        return None
-
-    def new_buffer(self, size_bytes: int) -> Buffer | None:
-        """See ``Delegation``: there are none."""
-        return None
-
-    def takes(self, buffer: Buffer) -> bool:
-        """Return False: every tensor is copied."""
-        return False
-
-    def count(self, moved: Moved) -> None:
-        """Ignore the copies."""
 
 
 @runtime_checkable

@@ -106,13 +106,13 @@ def _parameters(quantization: Quantization | None) -> tuple[Array, Array]:
 def _sparsity(spec: TensorSpec) -> SparsityParameters:
     if spec.sparsity is None:
         return {}
-    found: SparsityParameters = {
+    details: SparsityParameters = {
         "traversal_order": np.array(spec.sparsity.traversal_order, np.int32),
         "dim_metadata": [_dimension(dimension) for dimension in spec.sparsity.dimensions],
     }
     if spec.sparsity.block_map:
-        found["block_map"] = np.array(spec.sparsity.block_map, np.int32)
-    return found
+        details["block_map"] = np.array(spec.sparsity.block_map, np.int32)
+    return details
 
 
 def _dimension(dimension: tensor.DimensionMetadata) -> DimensionMetadata:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.buffers import Buffer, HostBuffer, seen
-from litecl.interpreter.device_tensor import DeviceTensor, alone
+from litecl.interpreter.device_tensor import DeviceTensor, Tensors, alone
 from litecl.interpreter.errors import ContentLost, DelegateError, ModelError, ShapeError
 from litecl.interpreter.feeding import seen_dtype
 from litecl.interpreter.graph import Array
-from litecl.interpreter.on_tensors import ALREADY_RUNNING, Runs, Tensors
 from litecl.interpreter.op import InPlace
+from litecl.interpreter.runnable import ALREADY_RUNNING, Runnable
 
 _NOTHING: Mapping[int, Buffer] = {}
 _SMALL_BYTES = 1 << 16
@@ -28,7 +28,7 @@ class DeviceRun:
     tensors in the last run.
     """
 
-    def __init__(self, interpreter: Runs, subgraph: int, inputs: Tensors, outputs: Tensors) -> None:
+    def __init__(self, interpreter: Runnable, subgraph: int, inputs: Tensors, outputs: Tensors) -> None:
         self.interpreter, self.subgraph = interpreter, subgraph
         self.inputs, self.outputs = inputs, outputs
         self.moved = [0, 0, 0]
@@ -84,7 +84,7 @@ class DeviceRun:
         """Choose where tensors are read and written."""
         self._check()
         self._settle()
-        self._targets = targets = self._found_targets()
+        self._targets = targets = self._chosen_targets()
         buffers = {tensor: x.memory for tensor, x in self.inputs.items() if tensor not in self.outputs}
         self._buffers = buffers | {tensor: x for tensor, x in targets.items() if tensor not in self.inputs}
         spare = [(x, target) for n, target in targets.items() if target is (x := self.outputs[n])._spare]
@@ -171,26 +171,26 @@ class DeviceRun:
 
     def _allocated(self, tensor: DeviceTensor) -> Buffer | None:
         """Allocate memory on the device; return None if that is the host's."""
-        found = (delegation.new_buffer(tensor.nbytes) for delegation in self.interpreter._delegations)
-        return next((buffer for buffer in found if buffer is not None and not isinstance(buffer, HostBuffer)), None)
+        buffers = (delegation.new_buffer(tensor.nbytes) for delegation in self.interpreter._delegations)
+        return next((buffer for buffer in buffers if buffer is not None and not isinstance(buffer, HostBuffer)), None)
 
-    def _found_targets(self) -> dict[int, Buffer]:
+    def _chosen_targets(self) -> dict[int, Buffer]:
         """Choose where to write outputs, to their own or spare memory; those left out are copied later."""
-        delegations = self.interpreter._delegations
-        surely = len(delegations) == 1 and delegations[0].surely_ends(self.subgraph) and not self.interpreter._may_stop
-        updates = delegations[0].updates(self.subgraph) if surely else {}
+        delegations, may_stop = self.interpreter._delegations, self.interpreter._may_stop
+        updates = delegations[0].updates(self.subgraph) if len(delegations) == 1 and not may_stop else None
         readers: dict[Buffer, list[int]] = {}
         for number, tensor in self.inputs.items():
             readers.setdefault(tensor.memory, []).append(number)
-        found: dict[int, Buffer] = {}
+        targets: dict[int, Buffer] = {}
         for number, tensor in self.outputs.items():
-            is_free = readers.get(tensor.memory, [updates.get(number)]) == [updates.get(number)]
-            if is_free and (surely or tensor.is_users):
-                found[number] = tensor.memory
+            updated = [(updates or {}).get(number)]
+            is_free = readers.get(tensor.memory, updated) == updated
+            if is_free and (updates is not None or tensor.is_users):
+                targets[number] = tensor.memory
             elif not tensor.is_users:
                 tensor._spare = tensor._spare or self._allocated(tensor) or HostBuffer(tensor.nbytes)
-                found[number] = tensor._spare
-        return found
+                targets[number] = tensor._spare
+        return targets
 
     def _feed(self, number: int, tensor: DeviceTensor) -> None:
         """Give an input to CPU nodes or several regions: without a copy if the host sees its memory."""

@@ -4,7 +4,7 @@ import math
 import operator
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from os import PathLike
@@ -50,16 +50,16 @@ class DeviceTensor:
     def of(cls, value: npt.ArrayLike) -> Self:
         """Return a tensor that holds a copy of an array."""
         array = np.asarray(value)
-        made = cls(array.shape, array.dtype)
-        made.write(array)
-        return made
+        tensor = cls(array.shape, array.dtype)
+        tensor.write(array)
+        return tensor
 
     @classmethod
     def on(cls, memory: Buffer, shape: Shape, dtype: np.dtype[Any]) -> Self:
         """Return a tensor in a caller's memory, which it never leaves."""
-        made = cls(shape, dtype)
-        made._memory, made._is_users = memory, True
-        return made
+        tensor = cls(shape, dtype)
+        tensor._memory, tensor._is_users = memory, True
+        return tensor
 
     def __repr__(self) -> str:
         state = " closed" if self.is_closed else " lost" if self._is_lost else ""
@@ -163,6 +163,24 @@ class DeviceTensors(dict[str, DeviceTensor]):
         """Release all memory."""
         for tensor in self.values():
             tensor.close()
+
+
+Tensors = Mapping[int, DeviceTensor]  # by number
+
+
+class Shown(dict[int, Array]):
+    """The values of a run; those in device tensors are read on access."""
+
+    def __init__(self, values: Mapping[int, Array], tensors: Tensors) -> None:
+        super().__init__({**values, **dict.fromkeys(tensors, np.empty(0))})
+        self._tensors = tensors
+
+    def __getitem__(self, number: int) -> Array:
+        return self._tensors[number].read() if number in self._tensors else super().__getitem__(number)
+
+    def get(self, number: int, default: Any = None) -> Any:
+        """Return a value, or the default where there is none."""
+        return self[number] if number in self.keys() else default
 
 
 def alone(tensors: Sequence[DeviceTensor], function: Callable[[], _Result]) -> _Result:

@@ -97,8 +97,8 @@ FAULTS = (ArithmeticError, AssertionError, AttributeError, BufferError, LookupEr
 
 def fault(error: BaseException) -> "ModelError":
     """Return the error to raise from one of ``FAULTS``."""
-    what = "not enough memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
-    return ModelError(f"the kernel fails on these inputs ({what})")
+    cause = "not enough memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
+    return ModelError(f"the kernel fails on these inputs ({cause})")
 
 
 _REFUSALS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)

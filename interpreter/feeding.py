@@ -60,10 +60,10 @@ def seen(spec: TensorSpec, value: Array) -> Array:
 @cache
 def _bfloat16() -> np.dtype[Any]:
     try:
-        found: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16)
+        dtype: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16)
     except ImportError:
         return np.dtype(np.uint16)
-    return found
+    return dtype
 
 
 def fits(shape: Sequence[int], declared: Sequence[int]) -> bool:

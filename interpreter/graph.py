@@ -34,10 +34,10 @@ class Node:
     intermediates: tuple[int, ...] = ()
     version: int = 1
 
-    def moved(self, place: Mapping[int, int]) -> "Node":
-        """Return the node with its tensors renumbered by ``place``, which maps ABSENT too."""
+    def moved(self, numbers: Mapping[int, int]) -> "Node":
+        """Return the node with its tensors renumbered by ``numbers``, which maps ABSENT too."""
         inputs, outputs, intermediates = (
-            tuple(place[t] for t in tensors) for tensors in (self.inputs, self.outputs, self.intermediates)
+            tuple(numbers[t] for t in tensors) for tensors in (self.inputs, self.outputs, self.intermediates)
         )
         return replace(self, inputs=inputs, outputs=outputs, intermediates=intermediates)
 
@@ -96,14 +96,14 @@ def callees_of(node: Node) -> tuple[int, ...]:
 
 def reached(model: Model, nodes: Sequence[Node]) -> tuple[int, ...]:
     """Return the subgraphs that nodes run, directly or through others."""
-    found: list[int] = []
+    indices: list[int] = []
     waiting = [callee for node in nodes for callee in callees_of(node)]
     while waiting:
         index = waiting.pop()
-        if index not in found:
-            found.append(index)
+        if index not in indices:
+            indices.append(index)
             waiting += [callee for node in model.subgraphs[index].nodes for callee in callees_of(node)]
-    return tuple(sorted(found))
+    return tuple(sorted(indices))
 
 
 def acts(model: Model, node: Node) -> bool:

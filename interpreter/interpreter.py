@@ -16,14 +16,13 @@ from litecl.interpreter import arguments, limits
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation, Moved, Report
 from litecl.interpreter.details import OpDetails, TensorDetails, tensor_details
-from litecl.interpreter.device_tensor import DeviceTensor
+from litecl.interpreter.device_tensor import Shown, Tensors
 from litecl.interpreter.dynamic_range import DynamicRange, quantized_as
 from litecl.interpreter.errors import DifferenceWarning, ModelError, ShapeError, refusals
 from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes, input_of, seen
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, TensorSpec
 from litecl.interpreter.html import paragraph
-from litecl.interpreter.on_tensors import ALREADY_RUNNING, Shown
 from litecl.interpreter.op import InPlace
 from litecl.interpreter.overwritten import difference
 from litecl.interpreter.prepared import Entries, Preparation, Prepared, Shelf
@@ -32,6 +31,7 @@ from litecl.interpreter.resolver import OpResolverType, resolver
 from litecl.interpreter.run.executor import Executor, Listener
 from litecl.interpreter.run.shapes import Known
 from litecl.interpreter.run.variables import Variables
+from litecl.interpreter.runnable import ALREADY_RUNNING
 from litecl.interpreter.shown import html, line, source_name, state
 from litecl.interpreter.signature import SignatureRunner, only_key
 
@@ -140,8 +140,8 @@ class Interpreter:
         if "_executor" not in self.__dict__:
             return f"<{kind}: closed>"
         report = self.delegation_report() if self._delegations else None
-        told = state(len(self._model.subgraphs[0].nodes), report, allocated=self._executor is not None)
-        return f"<{kind} of {self._tensors_line()}; {told}>"
+        progress = state(len(self._model.subgraphs[0].nodes), report, allocated=self._executor is not None)
+        return f"<{kind} of {self._tensors_line()}; {progress}>"
 
     def _repr_html_(self) -> str:
         """Return inputs, outputs and the delegate's report as HTML for notebooks."""
@@ -297,7 +297,7 @@ class Interpreter:
         if self._busy:
             raise ModelError("allocate_tensors: this interpreter is running")
         with refusals("allocate_tensors"):
-            self._take(limits.within(self._budget, self._found))
+            self._take(limits.within(self._budget, self._kept_or_prepared))
 
     @property
     def is_allocated(self) -> bool:
@@ -320,7 +320,7 @@ class Interpreter:
             if not self._shelf.holds_ahead(entries):
                 limits.within(self._budget, self._prepared, entries, True)
 
-    def _found(self) -> Prepared:
+    def _kept_or_prepared(self) -> Prepared:
         return self._shelf.take(self._entries, self._variables) or self._prepared(self._entries)
 
     def _prepared(self, entries: Entries, ahead: bool = False) -> Prepared:
@@ -370,38 +370,38 @@ class Interpreter:
 
     def invoke(self) -> None:
         """Run the model on its inputs. Raises ModelError if another thread is running it."""
-        place = self._in_place.get(0)
-        if place is None or self._busy:
+        fast = self._in_place.get(0)
+        if fast is None or self._busy:
             self._invoke(0)
             return
         self._busy = True  # as in _invoke, inlined to save a call
         try:
-            self._values = place.run()
+            self._values = fast.run()
         except Exception as error:
-            self._without_place(0, place, error)
+            self._without_fast_path(0, fast, error)
         finally:
             self._busy = False
 
     def _invoke(self, subgraph: int) -> None:
-        place = self._in_place.get(subgraph)
+        fast = self._in_place.get(subgraph)
         if self._busy:
             raise ModelError(f"invoke: {ALREADY_RUNNING}")
         self._busy = True  # no other thread runs between the check and this
         try:
-            if place is None:
+            if fast is None:
                 self._call(subgraph)
             else:
-                self._values = place.run()
+                self._values = fast.run()
         except Exception as error:
-            if place is None:
+            if fast is None:
                 raise
-            self._without_place(subgraph, place, error)
+            self._without_fast_path(subgraph, fast, error)
         finally:
             self._busy = False
 
-    def _without_place(self, subgraph: int, place: InPlace, error: Exception) -> None:
+    def _without_fast_path(self, subgraph: int, fast: InPlace, error: Exception) -> None:
         """Pass an error to its fast path, which may raise it; else run node by node, from now on."""
-        place.failed(error)
+        fast.failed(error)
         del self._in_place[subgraph]
         self._call(subgraph)
 
@@ -517,7 +517,7 @@ class Interpreter:
         """Return a callable that takes a signature's inputs by name and returns its outputs by name."""
         return SignatureRunner(self, only_key(self._model) if signature_key is None else signature_key)
 
-    # Runs on tensors that stay on the device (``on_tensors.Runs``)
+    # Runs on tensors that stay on the device (``Runnable``)
 
     def _let(self, tensor: int, subgraph: int, value: Array) -> bool:
         """Use an array as an input without a copy; return False if the input lies in a delegate's memory."""
@@ -536,7 +536,7 @@ class Interpreter:
         """Return whether nothing watches, keeps or limits the nodes of a run."""
         return not (self._limits_apply or self._preserve or self._preparation.listeners)
 
-    def _show(self, subgraph: int, tensors: Mapping[int, DeviceTensor]) -> None:
+    def _show(self, subgraph: int, tensors: Tensors) -> None:
         """Make ``get_tensor`` read outputs of the last run from tensors."""
         self._values = {**self._values, subgraph: Shown(self._values[subgraph], tensors)}
 

@@ -182,7 +182,7 @@ def reserve(size_bytes: int) -> None:
         budget.reserve(size_bytes)
 
 
-def temporary(what: str, shape: Sequence[int], itemsize: int) -> None:
+def temporary(name: str, shape: Sequence[int], itemsize: int) -> None:
     """Request memory for a kernel's allocation. Raises LimitError over the budget, ModelError over ``MOST_BYTES``."""
     size_bytes = math.prod(shape) * itemsize
     if size_bytes < _LEAST_BYTES:
@@ -192,7 +192,7 @@ def temporary(what: str, shape: Sequence[int], itemsize: int) -> None:
         budget.require(size_bytes)
     if size_bytes > MOST_BYTES:
         raise ModelError(
-            f"{what} of shape {list(shape)} takes {size_bytes} bytes, expected at most {MOST_BYTES} "
+            f"{name} of shape {list(shape)} takes {size_bytes} bytes, expected at most {MOST_BYTES} "
             "(half of this machine's memory)"
         )
 

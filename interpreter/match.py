@@ -1,7 +1,7 @@
 """Patterns over graphs of operators: trees to match above a tensor.
 
-``Pattern("Mul", [Any("x"), Pattern("Sigmoid", [Any("x")])])`` matches x * sigmoid(x), and sigmoid(x) * x, in any graph
-with the few methods of ``Graph``: the converter's, and a region's on a device.
+``Pattern("Mul", [AnyTensor("x"), Pattern("Sigmoid", [AnyTensor("x")])])`` matches x * sigmoid(x), and sigmoid(x) * x,
+in any graph with the few methods of ``Graph``: the converter's, and a region's on a device.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ class Graph(Protocol[Tensor, Node]):
 
 
 @dataclass(frozen=True)
-class Any:
+class AnyTensor:
     """Any tensor; equal names stand for the same tensor."""
 
     name: str
@@ -87,7 +87,7 @@ class Behind:
     tree: "Tree"
 
 
-Tree = Any | Number | Constant | Pattern | Behind
+Tree = AnyTensor | Number | Constant | Pattern | Behind
 
 
 @dataclass(frozen=True)
@@ -127,32 +127,34 @@ def match_node(graph: Graph[Tensor, Node], tree: Pattern, node: Node, **known: T
 
 
 def _match(
-    graph: Graph[Tensor, Node], tree: Tree, tensor: Tensor, found: Match[Tensor, Node]
+    graph: Graph[Tensor, Node], tree: Tree, tensor: Tensor, bound: Match[Tensor, Node]
 ) -> Iterator[Match[Tensor, Node]]:
     if isinstance(tree, Number):
         data = graph.value(tensor)
         if data is not None and data.size and np.allclose(data, tree.value, rtol=1e-5, atol=0):
-            yield found
+            yield bound
     elif isinstance(tree, Pattern):
         node = graph.producer(tensor)
         if node is not None and graph.is_a(node, tree.op) and _result(graph, tree, node) == tensor:
-            yield from _match_node(graph, tree, node, found)
+            yield from _match_node(graph, tree, node, bound)
     elif isinstance(tree, Behind):
-        yield from _match_behind(graph, tree, tensor, found)
-    elif (isinstance(tree, Any) or graph.value(tensor) is not None) and found.tensors.get(tree.name, tensor) == tensor:
-        yield found.named(tree.name, tensor)
+        yield from _match_behind(graph, tree, tensor, bound)
+    elif (isinstance(tree, AnyTensor) or graph.value(tensor) is not None) and bound.tensors.get(
+        tree.name, tensor
+    ) == tensor:
+        yield bound.named(tree.name, tensor)
 
 
 def _match_node(
-    graph: Graph[Tensor, Node], tree: Pattern, node: Node, found: Match[Tensor, Node]
+    graph: Graph[Tensor, Node], tree: Pattern, node: Node, bound: Match[Tensor, Node]
 ) -> Iterator[Match[Tensor, Node]]:
     """Yield the matches of a node that is of the tree's operator."""
     operands, result = graph.operands(node), _result(graph, tree, node)
     if result is None or not _fits(tree.operands, len(operands)):
         return
-    found = (found.named(tree.name, result) if tree.name else found).beside(node)
+    bound = (bound.named(tree.name, result) if tree.name else bound).beside(node)
     for order in permutations(operands) if graph.commutes(node) else [tuple(operands)]:
-        yield from _match_all(graph, tree.operands, order, found)
+        yield from _match_all(graph, tree.operands, order, bound)
 
 
 def _result(graph: Graph[Tensor, Node], tree: Pattern, node: Node) -> Tensor | None:
@@ -167,27 +169,27 @@ def _fits(trees: Sequence[Tree | EllipsisType], count: int) -> bool:
 
 
 def _match_behind(
-    graph: Graph[Tensor, Node], tree: Behind, tensor: Tensor, found: Match[Tensor, Node]
+    graph: Graph[Tensor, Node], tree: Behind, tensor: Tensor, bound: Match[Tensor, Node]
 ) -> Iterator[Match[Tensor, Node]]:
-    yield from _match(graph, tree.tree, tensor, found)
+    yield from _match(graph, tree.tree, tensor, bound)
     node = graph.producer(tensor)
     if node is None or not any(graph.is_a(node, op) for op in tree.ops):
         return
     for operand in graph.operands(node):
         if operand is not None and len(graph.consumers(operand)) == 1:  # so that nothing is visited twice
-            yield from _match_behind(graph, tree, operand, found.beside(node))
+            yield from _match_behind(graph, tree, operand, bound.beside(node))
 
 
 def _match_all(
     graph: Graph[Tensor, Node],
     trees: Sequence[Tree | EllipsisType],
     tensors: Sequence[Tensor | None],
-    found: Match[Tensor, Node],
+    bound: Match[Tensor, Node],
 ) -> Iterator[Match[Tensor, Node]]:
     if not trees or isinstance(trees[0], EllipsisType):
-        yield found
+        yield bound
         return
     if tensors[0] is None:
         return
-    for further in _match(graph, trees[0], tensors[0], found):
+    for further in _match(graph, trees[0], tensors[0], bound):
         yield from _match_all(graph, trees[1:], tensors[1:], further)

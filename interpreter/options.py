@@ -68,7 +68,7 @@ def unknown_op(name: str, custom: bool) -> Op:
     return Op(name, options, infer, run, versions=range(1, 2**31), pure=False, custom=custom)
 
 
-def flexbuffer_map(data: bytes, what: str = "custom options") -> dict[str, Any]:
+def flexbuffer_map(data: bytes, name: str = "custom options") -> dict[str, Any]:
     """Return the entries of a FlexBuffers map. what: names the bytes in the error.
 
     Raises ModelError if they hold something else.
@@ -78,7 +78,7 @@ def flexbuffer_map(data: bytes, what: str = "custom options") -> dict[str, Any]:
     try:
         value = flexbuffers.Loads(data)
     except Exception as error:  # the flatbuffers reader may raise anything on malformed bytes
-        raise ModelError(f"{what} of {len(data)} bytes are not a FlexBuffers map") from error
+        raise ModelError(f"{name} of {len(data)} bytes are not a FlexBuffers map") from error
     if not isinstance(value, dict):
-        raise ModelError(f"{what} hold a {type(value).__name__}, expected a FlexBuffers map")
+        raise ModelError(f"{name} hold a {type(value).__name__}, expected a FlexBuffers map")
     return value

@@ -97,10 +97,10 @@ class Preparation:
         """
         for number, before in enumerate(delegations):
             if isinstance(before, Preliminary):
-                found = before.successor(executor.invocation)
-                if found is None:
+                successor = before.successor(executor.invocation)
+                if successor is None:
                     return None
-                prepared = self._with_delegates(entries, specs, (*delegations[:number], found))
+                prepared = self._with_delegates(entries, specs, (*delegations[:number], successor))
                 prepared.executor.go_on(executor)
                 return prepared
         return None
@@ -180,12 +180,12 @@ class Shelf:
         if not all(d.usable for kept in self._kept.values() for d in kept.delegations):
             self._kept.clear()  # a failed device may be useless to the others too
         key = tuple(entries.values())
-        found = self._kept.pop(key, None)
-        if found is None or not found.fits(variables):
+        prepared = self._kept.pop(key, None)
+        if prepared is None or not prepared.fits(variables):
             return None
-        found.executor.renew()
-        self._kept[key] = found
-        return found
+        prepared.executor.renew()
+        self._kept[key] = prepared
+        return prepared
 
     def holds_ahead(self, entries: Entries) -> bool:
         """Return whether these shapes are prepared, and always keep their preparation from now on."""

@@ -147,10 +147,10 @@ def _number(data: Any, path: str) -> float:
         raise _misfit(path, "a finite number", data) from None
 
 
-def _instance(kind: type, told: str) -> Callable[[Any, str], Any]:
+def _instance(kind: type, expected: str) -> Callable[[Any, str], Any]:
     def check(data: Any, path: str) -> Any:
         if not isinstance(data, kind):
-            raise _misfit(path, told, data)
+            raise _misfit(path, expected, data)
         return data
 
     return check

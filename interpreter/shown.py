@@ -39,13 +39,13 @@ def state(nodes: int, report: Report | None, *, allocated: bool) -> str:
 def html(title: str, inputs: Details, outputs: Details, report: Report | None) -> str:
     """Return the same as HTML, with a row for every input and output, and the delegate's report."""
     rows = [_row(kind, one) for kind, many in (("input", inputs), ("output", outputs)) for one in many]
-    told = "" if report is None else report._repr_html_()
-    return block(paragraph(title), table(("", "name", "type", "shape"), rows)) + told
+    delegated = "" if report is None else report._repr_html_()
+    return block(paragraph(title), table(("", "name", "type", "shape"), rows)) + delegated
 
 
 def _tensors(details: Details) -> str:
-    told = [f"{_name(one)} {_type(one)}{_shape(one)}" for one in details[:_MOST_TENSORS]]
-    return ", ".join(told + (["..."] if len(details) > _MOST_TENSORS else [])) or "nothing"
+    tensors = [f"{_name(one)} {_type(one)}{_shape(one)}" for one in details[:_MOST_TENSORS]]
+    return ", ".join(tensors + (["..."] if len(details) > _MOST_TENSORS else [])) or "nothing"
 
 
 def _name(one: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,51 +14,12 @@ from litecl.interpreter.device_run import DeviceRun
 from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array, Model, Shape, Signature
-from litecl.interpreter.on_tensors import ALREADY_RUNNING, Runs
+from litecl.interpreter.runnable import ALREADY_RUNNING, Runnable
 from litecl.interpreter.schema import TensorType
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 _ARRAY = np.ndarray
 _SEEN_OTHERWISE = (TensorType.STRING, TensorType.BFLOAT16)  # see ``feeding.checked``
-
-
-class Runnable(Runs, Protocol):
-    """The part of ``Interpreter`` that a signature needs: running a model by tensors and subgraphs."""
-
-    @property
-    def model(self) -> Model:
-        """The model as loaded."""
-
-    def resize_tensor_input(
-        self, input_index: int, tensor_size: npt.ArrayLike, strict: bool = False, *, subgraph_index: int = 0
-    ) -> None:
-        """See ``Interpreter``."""
-
-    def _shape(self, tensor: int, subgraph: int) -> Shape:
-        """Return an input's shape, current or once the model is prepared."""
-
-    def allocate_tensors(self) -> None:
-        """Prepare the model."""
-
-    _shared: Mapping[int, Mapping[int, Array]]
-    _preliminary: bool
-    _busy: bool
-    _is_called: bool
-
-    def _copied_inputs(self, subgraph: int) -> set[int]:
-        """Return the inputs that a run only copies."""
-
-    def _give(self, tensor: int, value: npt.ArrayLike, subgraph: int) -> None:
-        """Set an input to the array itself if a run only copies it."""
-
-    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
-        """Return an output."""
-
-    def _count(self, moved: Moved) -> None:
-        """Add a call's copies to the report."""
-
-    def _details(self, tensor: int, subgraph: int) -> TensorDetails:
-        """Return TFLite's dictionary for a tensor."""
 
 
 class SignatureRunner:
@@ -95,8 +56,8 @@ class SignatureRunner:
             if arrays is None or not arrays.give(inputs):
                 return self._called(inputs)
             interpreter._invoke(self._subgraph_index)
-            found = arrays.results()
-            return self._results(Moved(arrays.given_bytes)) if found is None else found
+            results = arrays.results()
+            return self._results(Moved(arrays.given_bytes)) if results is None else results
         finally:
             interpreter._is_called = False
 
@@ -111,10 +72,10 @@ class SignatureRunner:
             return self._run(inputs, {name: x for name, x in kept.items() if name in self._signature.outputs})
         given_bytes = self._give(inputs)
         self._interpreter._invoke(self._subgraph_index)
-        found = self._results(Moved(given_bytes))
+        results = self._results(Moved(given_bytes))
         if self._arrays is None or not self._arrays.lasts:
             self._arrays = _Arrays.of(self._interpreter, self._signature)
-        return found
+        return results
 
     def run(
         self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor], outputs: Mapping[str, DeviceTensor] | None = None
@@ -180,13 +141,13 @@ class SignatureRunner:
             raise ModelError(
                 f"signature {self._signature_key!r}: expected outputs among {sorted(known)}, got {sorted(outputs)}"
             )
-        found: dict[int, DeviceTensor] = {}
+        tensors: dict[int, DeviceTensor] = {}
         for name, tensor in outputs.items():
             if not isinstance(tensor, DeviceTensor):
                 raise ArgumentError(f"output {name!r}: expected a DeviceTensor, got {type(tensor).__name__}")
-            if found.setdefault(known[name], tensor) is not tensor:
+            if tensors.setdefault(known[name], tensor) is not tensor:
                 raise ModelError(f"output {name!r} has another name too: expected one DeviceTensor for both, got two")
-        return found
+        return tensors
 
     def _give(self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor]) -> int:
         """Prepare the model for the inputs' shapes, set those that are arrays, and return the bytes copied."""
@@ -222,13 +183,13 @@ class SignatureRunner:
     ) -> dict[str, Any]:
         """Count copies, and return the outputs by name. kept: tensors to return. passed: existing copies."""
         interpreter, subgraph = self._interpreter, self._subgraph_index
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for name, tensor in self._outputs:
             given = kept.get(name, passed.get(tensor))
-            found[name] = interpreter.get_tensor(tensor, subgraph) if given is None else given
-        returned = sum(value.nbytes for name, value in found.items() if name not in kept)
+            results[name] = interpreter.get_tensor(tensor, subgraph) if given is None else given
+        returned = sum(value.nbytes for name, value in results.items() if name not in kept)
         interpreter._count(replace(moved, returned=moved.returned + returned))
-        return found
+        return results
 
     def get_input_details(self) -> dict[str, TensorDetails]:
         """Return TFLite's dictionary for every input, by name."""
@@ -247,7 +208,7 @@ class _Arrays:
 
     @classmethod
     def of(cls, interpreter: Runnable, signature: Signature) -> "_Arrays | None":
-        """Return the places of a signature, None if copying alone is not enough."""
+        """Return those of a signature, None if copying alone is not enough."""
         subgraph, inputs, outputs = signature.subgraph, signature.inputs, signature.outputs
         specs = [interpreter._spec(t, subgraph) for t in (*inputs.values(), *outputs.values())]
         ends_where_it_begins = not {*inputs.values()}.isdisjoint(outputs.values())
@@ -262,34 +223,34 @@ class _Arrays:
         shared = interpreter._shared.get(self._subgraph, {})
         copied = interpreter._copied_inputs(self._subgraph) if self._subgraph else ()
         # Per input: shape, type, memory to copy it to if any, tensor, and whether to use the array itself.
-        self._places = dict[str, tuple[Shape, np.dtype[Any], Array | None, int, bool]]()
+        self._slots = dict[str, tuple[Shape, np.dtype[Any], Array | None, int, bool]]()
         self.given_bytes = 0
         for name, tensor in signature.inputs.items():
             itself, value = tensor in copied, self._inputs[tensor]
             memory = None if itself else shared.get(tensor)
-            self._places[name] = value.shape, value.dtype, memory, tensor, itself
+            self._slots[name] = value.shape, value.dtype, memory, tensor, itself
             self.given_bytes += 0 if itself else value.nbytes
         self._moved = Moved(self.given_bytes)
 
     @property
     def lasts(self) -> bool:
-        """Return whether the places are still valid: the model was not prepared anew."""
+        """Return whether they are still valid: the model was not prepared anew."""
         interpreter = self._interpreter
         is_same = interpreter._executor is self._executor and interpreter._inputs is self._all_inputs
         return is_same and not interpreter._preliminary
 
     def give(self, inputs: Mapping[str, Any]) -> bool:
         """Set inputs; return False if that is not enough, and all must be set again."""
-        places = self._places
-        if len(inputs) != len(places) or not self.lasts:
+        slots = self._slots
+        if len(inputs) != len(slots) or not self.lasts:
             return False
         for name, x in inputs.items():
-            place = places.get(name)
-            if place is None or type(x) is not _ARRAY or x.shape != place[0] or x.dtype != place[1]:
+            slot = slots.get(name)
+            if slot is None or type(x) is not _ARRAY or x.shape != slot[0] or x.dtype != slot[1]:
                 return False
         try:
             for name, x in inputs.items():
-                _, _, memory, tensor, itself = places[name]
+                _, _, memory, tensor, itself = slots[name]
                 if memory is not None:
                     memory[...] = x
                 else:
@@ -300,18 +261,18 @@ class _Arrays:
 
     def results(self) -> dict[str, Any] | None:
         """Return copies of the outputs and count them; None if the outputs are elsewhere."""
-        interpreter, found, returned = self._interpreter, dict[str, Any](), 0
+        interpreter, results, returned = self._interpreter, dict[str, Any](), 0
         values = interpreter._values.get(self._subgraph, _NONE)
         try:
             for name, tensor in self._outputs:
-                found[name] = value = np.array(values[tensor])
+                results[name] = value = np.array(values[tensor])
                 returned += value.nbytes
         except (KeyError, MemoryError):
             return None
         if returned != self._moved.returned:
             self._moved = Moved(self.given_bytes, returned)
         interpreter._count(self._moved)
-        return found
+        return results
 
 
 class _Again:

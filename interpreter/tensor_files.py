@@ -29,9 +29,9 @@ def opened(path: str | PathLike[str], expected: str, **options: Any) -> Iterator
     from zipfile import BadZipFile
 
     try:
-        found = np.load(path, allow_pickle=False, **options)
-        with found if isinstance(found, np.lib.npyio.NpzFile) else nullcontext():
-            yield found
+        arrays = np.load(path, allow_pickle=False, **options)
+        with arrays if isinstance(arrays, np.lib.npyio.NpzFile) else nullcontext():
+            yield arrays
     except ModelError:
         raise
     except (ValueError, EOFError, BadZipFile, zlib.error) as error:

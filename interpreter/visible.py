@@ -21,5 +21,5 @@ def visible_lines(text: str) -> str:
     return _IN_LINES.sub(_escaped, text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escaped(character: re.Match[str]) -> str:
+    return character[0].encode("unicode_escape").decode()

@@ -50,14 +50,14 @@ def _usual_file(path: Path) -> Iterator[IO[bytes]]:
         with path.open("wb") as file:
             yield file
         return
-    place = Path(os.path.realpath(path))
-    temporary = _temporary(place)
+    target = Path(os.path.realpath(path))
+    temporary = _temporary(target)
     try:  # begins before the file exists: Ctrl-C may come at any time
         with temporary.open("xb") as file:
             if before is not None:
                 _take_after(file, before)
             yield file  # Windows neither removes nor replaces an open file
-        temporary.replace(place)
+        temporary.replace(target)
     finally:
         surely(partial(temporary.unlink, missing_ok=True))
 

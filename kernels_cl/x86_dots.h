@@ -1,4 +1,5 @@
 // Dot products by x86 instructions, if there are any for vectors of VW ints: DOT4 and DOT2 of quantized.h.
+// WebAssembly multiplies pairs of words as SSE2 does.
 //
 // VNNI multiplies four bytes at a time; without it pairs of bytes are widened to words. Its builtin functions took
 // vectors of ints up to clang 21.
@@ -14,6 +15,8 @@
 #define MULTIPLY_PAIRS __builtin_ia32_pmaddwd256
 #elif VW == 4 && defined(__SSE2__)
 #define MULTIPLY_PAIRS __builtin_ia32_pmaddwd128
+#elif VW == 4 && defined(__wasm_simd128__)
+#define MULTIPLY_PAIRS __builtin_wasm_dot_s_i32x4_i16x8
 #endif
 
 #if defined(VNNI) || defined(MULTIPLY_PAIRS)

@@ -40,10 +40,10 @@ class Change:
 
 def load(path: Path) -> Bench:
     """Read the output of ``litecl bench --json``. Raises ModelError for anything else."""
-    found = read_results(path, "litecl bench")
-    if "subjects" not in found:
-        raise ModelError(f"{path}: expected a benchmark of one model on one device, got one of {len(found['cases'])}")
-    return found
+    bench = read_results(path, "litecl bench")
+    if "subjects" not in bench:
+        raise ModelError(f"{path}: expected a benchmark of one model on one device, got one of {len(bench['cases'])}")
+    return bench
 
 
 def changes(old: Bench, new: Bench, tolerance: float) -> list[Change]:
@@ -104,8 +104,8 @@ def operators(old: Bench, new: Bench) -> list[tuple[str, float, float]]:
     if not (old["profile"] and new["profile"]):
         return []
     before, after = _by_operator(old), _by_operator(new)
-    found = [(op, before.get(op, 0.0), after.get(op, 0.0)) for op in before | after]
-    return sorted(found, key=lambda row: -abs(row[2] - row[1]))
+    rows = [(op, before.get(op, 0.0), after.get(op, 0.0)) for op in before | after]
+    return sorted(rows, key=lambda row: -abs(row[2] - row[1]))
 
 
 def _by_operator(bench: Bench) -> dict[str, float]:

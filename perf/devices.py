@@ -47,38 +47,38 @@ class DeviceRow:
 def device_rows() -> tuple[DeviceRow, ...]:
     """Return every device of every platform. Raises DelegateError if there is none."""
     folder = disk.folder("auto")
-    tuned = lambda found: load(folder, found.identity)  # noqa: E731
+    tuned = lambda candidate: load(folder, candidate.identity)  # noqa: E731
     sizes = {"small models": 0.0, "large models": inf}
     chosen = [
         (f"{size}{kind}", choose(flops=flops, tuned=tuned, directory=folder, integers=bool(kind)))
         for kind in ("", " of integers")
         for size, flops in sizes.items()
     ]
-    return tuple(_row(index, device, _told(chosen, device)) for index, device in enumerate(devices(folder)))
+    return tuple(_row(index, device, _default_for(chosen, device)) for index, device in enumerate(devices(folder)))
 
 
 def index_of(wanted: str) -> int:
     """Return the index of the device that a user names, as chosen for large models. Raises DeviceNotFound."""
     folder = disk.default_folder()
-    found = choose(int(wanted) if wanted.isdecimal() else wanted, flops=inf, directory=folder)
-    return next(index for index, device in enumerate(devices(folder)) if device.identity == found.identity)
+    chosen = choose(int(wanted) if wanted.isdecimal() else wanted, flops=inf, directory=folder)
+    return next(index for index, device in enumerate(devices(folder)) if device.identity == chosen.identity)
 
 
-def _told(chosen: Sequence[tuple[str, FoundDevice]], device: FoundDevice) -> tuple[str, ...]:
+def _default_for(chosen: Sequence[tuple[str, FoundDevice]], device: FoundDevice) -> tuple[str, ...]:
     """Return the models for which a device is chosen. Integers are listed only if floats go to another device."""
-    names = [name for name, found in chosen if found.identity == device.identity]
+    names = [name for name, default in chosen if default.identity == device.identity]
     return tuple(name for name in names if name.removesuffix(" of integers") not in names or " of " not in name)
 
 
-def _row(index: int, found: FoundDevice, default_for: tuple[str, ...]) -> DeviceRow:
+def _row(index: int, device: FoundDevice, default_for: tuple[str, ...]) -> DeviceRow:
     try:
-        target, problem = found.target(), None
+        target, problem = device.target(), None
     except KernelBuildError as error:
         target, problem = None, str(error).splitlines()[0]
-    facts, measured = found.describe(), load(disk.folder("auto"), found.identity)
+    facts, measured = device.describe(), load(disk.folder("auto"), device.identity)
     return DeviceRow(
         index=index,
-        name=found.name,
+        name=device.name,
         platform=facts.platform,
         driver=facts.driver,
         type=facts.type,

@@ -35,13 +35,13 @@ def outliers(times_ms: Sequence[float]) -> int:
 
 def doubts(stats: Stats) -> tuple[str, ...]:
     """Return warnings about many outliers and drifting times."""
-    times, found = np.asarray(stats.times_ms), outliers(stats.times_ms)
-    told = []
-    if found > _MANY_OUTLIERS * len(times):
-        told.append(f"{found} of {len(times)} runs are outliers")
+    times, count = np.asarray(stats.times_ms), outliers(stats.times_ms)
+    reasons = []
+    if count > _MANY_OUTLIERS * len(times):
+        reasons.append(f"{count} of {len(times)} runs are outliers")
     if len(times) >= _LEAST_RUNS:
         third = len(times) // 3
         first, last = (float(np.median(part)) for part in (times[:third], times[-third:]))
         if abs(last / first - 1) > _DRIFT:
-            told.append(f"times {'rose' if last > first else 'fell'} during the run: {first:.3g} to {last:.3g} ms")
-    return tuple(told)
+            reasons.append(f"times {'rose' if last > first else 'fell'} during the run: {first:.3g} to {last:.3g} ms")
+    return tuple(reasons)

@@ -30,7 +30,7 @@ def machine() -> dict[str, Any]:
         "litecl": litecl.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "packages": {name: found for name in _PACKAGES if (found := _version(name))},
+        "packages": {name: version for name in _PACKAGES if (version := _version(name))},
         "system": platform.platform(),
         "machine": platform.machine(),
         "processor": _processor(),
@@ -63,13 +63,13 @@ def read_results(path: Path, kind: str, header: str | None = None) -> dict[str, 
     try:
         data = json.loads(path.read_text())
         head = data if header is None else data[header]
-        found = head["kind"], head["schema"]
+        recorded = head["kind"], head["schema"]
     except (ValueError, KeyError, TypeError) as error:
         fault = f"{type(error).__name__}: {brief(str(error))}"  # not its repr, which may include the whole file
         wanted = f"`{kind} --json`" if header is None else f"{kind} as JSON"
         raise ModelError(f"{path}: expected results of {wanted}, got another file ({fault})") from error
-    if found != (kind, SCHEMA):
-        got, schema = (brief(str(each)) for each in found)
+    if recorded != (kind, SCHEMA):
+        got, schema = (brief(str(each)) for each in recorded)
         raise ModelError(f"{path}: expected results of {kind}, schema {SCHEMA}, got {got}, schema {schema}")
     return dict(data)
 

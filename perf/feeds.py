@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from litecl import comparison
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.feeding import told_apart
 from litecl.interpreter.graph import Array
@@ -61,7 +62,7 @@ def named_inputs(details: Sequence[Details], inputs: Mapping[str, Array], seed: 
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    if _is_float(dtype):
+    if comparison.is_float(dtype):
         return rng.standard_normal(shape).astype(dtype)
     if dtype.kind == "c":
         return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
@@ -72,10 +73,6 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[An
     if dtype.kind == "b":
         return rng.random(shape) < 0.5
     return np.full(shape, b"", np.object_)
-
-
-def _is_float(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "f" or dtype.name == "bfloat16"  # its numpy kind is "V"
 
 
 def labels(details: Sequence[Details]) -> list[str]:
@@ -108,38 +105,31 @@ def run_on(runtime: Runtime, values: Sequence[Array]) -> list[Array]:
 
 
 def difference(got: Sequence[Array], expected: Sequence[Array]) -> float:
-    """Return the largest difference of any element, relative to the largest magnitude in its expected tensor.
+    """Return the largest difference of any element, relative to the largest magnitude in its expected tensor, or
+    absolute where only zeros are expected. Their types may differ.
 
-    Infinite if shapes differ, if non-numeric tensors differ, or if only one of two elements is finite or they are
-    different non-finite values.
+    Infinite if shapes differ, if strings differ, or if only one of two elements is finite or they are different
+    non-finite values.
     """
-    return max((_difference(a, b) for a, b in zip(got, expected, strict=True)), default=0.0)
+    return max(
+        (_relative(comparison.difference(a, b, any_type=True)) for a, b in zip(got, expected, strict=True)), default=0.0
+    )
 
 
 def steps(details: Sequence[Mapping[str, Any]], got: Sequence[Array], expected: Sequence[Array]) -> int | None:
     """Return the largest difference of any element in quantization steps; None if no output is quantized."""
     apart = [
-        int(np.abs(a.astype(np.int64) - b.astype(np.int64)).max(initial=0))
+        int(comparison.difference(a, b, any_type=True).absolute)
         for detail, a, b in zip(details, got, expected, strict=True)
-        if detail["quantization_parameters"]["scales"].size and a.dtype.kind in "iu" and a.shape == b.shape
+        if detail["quantization_parameters"]["scales"].size
+        and {a.dtype.kind, b.dtype.kind} <= {"i", "u"}
+        and a.shape == b.shape
     ]
     return max(apart, default=None)
 
 
-def _difference(got: Array, expected: Array) -> float:
-    if got.shape != expected.shape:
-        return float("inf")
-    if not all(x.dtype.kind in "ciu" or _is_float(x.dtype) for x in (got, expected)):
-        return 0.0 if np.array_equal(got, expected) else float("inf")
-    wide = np.complex128 if "c" in (got.dtype.kind, expected.dtype.kind) else np.float64
-    a, b = got.astype(wide), expected.astype(wide)
-    apart = ~((a == b) | (np.isnan(a) & np.isnan(b)))
-    if not apart.any():
-        return 0.0
-    if not (np.isfinite(a[apart]).all() and np.isfinite(b[apart]).all()):
-        return float("inf")
-    magnitude = float(np.abs(b[np.isfinite(b)]).max(initial=0.0))
-    return float(np.abs(a - b)[apart].max()) / (magnitude or 1.0)
+def _relative(apart: comparison.Difference) -> float:
+    return float("inf") if apart.wrong else apart.absolute / (apart.magnitude or 1.0)
 
 
 def save_outputs(outputs: Sequence[Details], values: Sequence[Array], folder: Path) -> list[Path]:

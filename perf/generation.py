@@ -84,9 +84,9 @@ class GenerationResult:
 
 def measure(path: Path, options: GenerationOptions, tick: Tick = no_tick) -> GenerationResult:
     """Measure a ``.litertlm``, ``.task`` or ``.tflite`` file. Raises ModelError if the tokens don't fit its context."""
-    found = parts.read(path)
+    bundle = parts.read(path)
     delegate = None if options.cpu else CLDelegate(**options.delegate)
-    interpreter, ours = _ours(found, delegate, options.delegate.get("dynamic_range"))
+    interpreter, ours = _ours(bundle, delegate, options.delegate.get("dynamic_range"))
     if options.prompt + options.count > ours.context_length or options.prompt < 2:
         raise ModelError(
             f"expected 2 or more tokens of prompt, and {ours.context_length} at most with those that are generated, "
@@ -96,7 +96,7 @@ def measure(path: Path, options: GenerationOptions, tick: Tick = no_tick) -> Gen
     models = {("litecl", threads): ours}
     if options.against is not None:
         for number in sorted({1, threads or cores()}):
-            models[options.against, number] = _peer(found, options.against, number)
+            models[options.against, number] = _peer(bundle, options.against, number)
     timed = _Timed(models, options)
     for _ in range(options.rounds + 1):  # the first round warms up: drivers finish compiling, and caches fill
         timed.round()
@@ -141,12 +141,12 @@ class _Timed:
 
     def speeds(self) -> tuple[Speed, ...]:
         """Return the speed of every model."""
-        made = []
+        speeds = []
         for name, threads in self._models:
             prefill, decode = (Stats(tuple(each[name, threads])) for each in (self._prefill, self._decode))
             rates = (self._options.prompt - 1) / prefill.median_ms * 1e3, 1e3 / decode.median_ms
-            made.append(Speed(name, threads, prefill, decode, *rates))
-        return tuple(made)
+            speeds.append(Speed(name, threads, prefill, decode, *rates))
+        return tuple(speeds)
 
     def comparisons(self) -> tuple[Comparison, ...]:
         """Return how each peer compares."""
@@ -184,28 +184,28 @@ def _step(model: LanguageModel, tokens: Sequence[int], caches: Caches) -> tuple[
 
 
 def _ours(
-    found: parts.Parts, delegate: CLDelegate | None, dynamic_range: DynamicRange | None
+    bundle: parts.Parts, delegate: CLDelegate | None, dynamic_range: DynamicRange | None
 ) -> tuple[Interpreter, LanguageModel]:
     """Return litecl's interpreter and language model for a file."""
     delegates = [] if delegate is None else [delegate]
     interpret = partial(Interpreter, delegates=delegates, dynamic_range=dynamic_range)
-    interpreters = {"": interpret(read(found.model.content, found.model.find))}
+    interpreters = {"": interpret(read(bundle.model.content, bundle.model.find))}
     for name in requires(interpreters[""]):
-        if name in found.embedders:
-            file = found.embedders[name]
+        if name in bundle.embedders:
+            file = bundle.embedders[name]
             interpreters[name] = interpret(read(file.content, file.find))
-    return interpreters[""], _model(found, interpreters)
+    return interpreters[""], _model(bundle, interpreters)
 
 
-def _model(found: parts.Parts, interpreters: Mapping[str, Interpreter], **run: Any) -> LanguageModel:
+def _model(bundle: parts.Parts, interpreters: Mapping[str, Interpreter], **run: Any) -> LanguageModel:
     embedders = {name: each for name, each in interpreters.items() if name}
-    said = found.metadata
-    return LanguageModel(interpreters[""], embedders, said.context_length, said.sliding_window, **run)
+    metadata = bundle.metadata
+    return LanguageModel(interpreters[""], embedders, metadata.context_length, metadata.sliding_window, **run)
 
 
-def _peer(found: parts.Parts, name: str, num_threads: int) -> LanguageModel:
+def _peer(bundle: parts.Parts, name: str, num_threads: int) -> LanguageModel:
     """Return the model run by a peer; litecl reads its signatures. Raises LiteclError if the peer can't run it."""
-    files = {"": found.model, **found.embedders}
+    files = {"": bundle.model, **bundle.embedders}
     interpreters = {key: Interpreter(read(file.content, file.find)) for key, file in files.items()}
     contents = {id(interpreters[key]): bytes(file.content) for key, file in files.items()}
-    return _model(found, interpreters, run=lambda each: PeerRunner(name, contents[id(each)], num_threads))
+    return _model(bundle, interpreters, run=lambda each: PeerRunner(name, contents[id(each)], num_threads))

@@ -32,8 +32,8 @@ def ratio(above: Sequence[float], below: Sequence[float]) -> Ratio:
     value, kept = _of_medians(both), both[:, :: -(-both.shape[1] // _MOST)]
     parts = np.array_split(np.arange(kept.shape[1]), min(_PARTS, kept.shape[1]))
     drawn = np.random.default_rng(0).integers(0, len(parts), (_DRAWN, len(parts)))
-    found = [_of_medians(kept[:, np.concatenate([parts[i] for i in row])]) for row in drawn]
-    low, high = np.percentile(found, _PERCENT)
+    ratios = [_of_medians(kept[:, np.concatenate([parts[i] for i in row])]) for row in drawn]
+    low, high = np.percentile(ratios, _PERCENT)
     return Ratio(value, min(value, float(low)), max(value, float(high)))
 
 

@@ -34,10 +34,10 @@ def _pool() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, get_context("spawn"))  # a fork would copy locks that other threads hold
 
 
-def answered(function: str, request: bytes, what: str, environment: Mapping[str, str] | None = None) -> Any:
+def answered(function: str, request: bytes, task: str, environment: Mapping[str, str] | None = None) -> Any:
     """Run a function in a new process, with the request on stdin; return its last printed line, decoded from JSON.
 
-    function: its module and name. environment: additional variables. Raises LiteclError, which begins with ``what``, if
+    function: its module and name. environment: additional variables. Raises LiteclError, which begins with ``task``, if
     the process fails or doesn't end.
     """
     module, _, name = function.rpartition(".")
@@ -48,8 +48,8 @@ def answered(function: str, request: bytes, what: str, environment: Mapping[str,
     try:
         ended = subprocess.run(command, input=request, capture_output=True, env=env, timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
-        raise LiteclError(f"{what} did not end in {_TIMEOUT_S} s") from error
+        raise LiteclError(f"{task} did not end in {_TIMEOUT_S} s") from error
     if ended.returncode:
         last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise LiteclError(f"{what} failed: {' '.join(last) or ended.returncode}")
+        raise LiteclError(f"{task} failed: {' '.join(last) or ended.returncode}")
     return json.loads(ended.stdout.splitlines()[-1])

@@ -16,11 +16,11 @@ GraphData = dict[str, Any]  # Model Explorer's GraphNodeData
 
 def places(model: Model, report: DelegationReport) -> dict[str, GraphData]:
     """Return every node's region, or the reason why the CPU runs it, by graph name."""
-    values = {(row.subgraph, row.node): _place(row) for row in report.nodes}
+    values = {(row.subgraph, row.node): _where(row) for row in report.nodes}
     return _by_graph(model, values, {"name": f"litecl: {report.device}"})
 
 
-def _place(row: NodeRow) -> dict[str, Any]:
+def _where(row: NodeRow) -> dict[str, Any]:
     if not row.claimed:
         return {"value": f"CPU: {row.reason}", "bgColor": _CPU}
     return {"value": row.reason if row.partition is None else f"region {row.partition}", "bgColor": _DEVICE}
@@ -41,8 +41,11 @@ KINDS: Mapping[str, Callable[[Model, DelegationReport], dict[str, GraphData]]] =
 
 def _by_graph(model: Model, values: Mapping[tuple[int, int], Any], rest: GraphData) -> dict[str, GraphData]:
     keys = {signature.subgraph: signature.key for signature in reversed(model.signatures)}
-    made: dict[str, GraphData] = {}
+    graphs: dict[str, GraphData] = {}
     for index, graph in enumerate(model.subgraphs):
         results = {str(node): value for (subgraph, node), value in sorted(values.items()) if subgraph == index}
-        made[graph.name or keys.get(index) or (f"subgraph_{index}" if index else "main")] = {"results": results, **rest}
-    return made
+        graphs[graph.name or keys.get(index) or (f"subgraph_{index}" if index else "main")] = {
+            "results": results,
+            **rest,
+        }
+    return graphs

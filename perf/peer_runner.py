@@ -19,8 +19,8 @@ class PeerRunner:
     def __init__(self, name: str, content: bytes, num_threads: int) -> None:
         self._name = name
         with typed_errors(name):
-            made: Any = PEERS[name].load(content, num_threads)
-            self._runners = {key: made.get_signature_runner(key) for key in made.get_signature_list()}
+            peer: Any = PEERS[name].load(content, num_threads)
+            self._runners = {key: peer.get_signature_runner(key) for key in peer.get_signature_list()}
 
     def caches(self, values: Mapping[str, Array]) -> Caches:
         """Return caches with the given values."""

@@ -38,9 +38,9 @@ def usage(run: Callable[[], object]) -> Usage:
     before = resident_bytes()
     kept = run()
     end = resident_bytes() - before
-    found = Usage(max(end, resident_bytes("VmHWM") - before), end)  # threads' memory is accounted with some delay
+    used = Usage(max(end, resident_bytes("VmHWM") - before), end)  # threads' memory is accounted with some delay
     del kept
-    return found
+    return used
 
 
 def usage_of(
@@ -83,8 +83,8 @@ def child() -> None:
             runtime.invoke()
         return runtime
 
-    found = usage(run)
-    print(json.dumps([found.peak, found.end]))
+    used = usage(run)
+    print(json.dumps([used.peak, used.end]))
 
 
 def resident_bytes(field: str = "VmRSS") -> int:

@@ -98,21 +98,21 @@ def in_streams(
     """
     several = [_several(contender, load, count, inputs) for contender, load in contenders]
     rounds = [[throughput(one.invokes, seconds / _ROUNDS) for one in several] for _ in range(_ROUNDS)]
-    found = []
+    subjects = []
     for one, taken in zip(several, zip(*rounds, strict=True), strict=True):
         stats = Stats(tuple(ms for _, part in taken for ms in part.times_ms))
         busy_s = sum(len(part.times_ms) / rate for rate, part in taken)
         name, threads, rate = one.first.name, one.first.num_threads, len(stats.times_ms) / busy_s
         figures = one.prepare_ms, one.first_ms, stats, rate
-        found.append(Subject(name, threads, *figures, streams=count, differs=one.differs))
-    return found
+        subjects.append(Subject(name, threads, *figures, streams=count, differs=one.differs))
+    return subjects
 
 
 def _several(contender: Contender, load: Load, count: int, inputs: Mapping[str, Array]) -> _Several:
-    made = [start(contender.name, contender.num_threads, load, inputs, run=False) for _ in range(count)]
-    runtimes = [one.runtime for one in made]
+    started = [start(contender.name, contender.num_threads, load, inputs, run=False) for _ in range(count)]
+    runtimes = [one.runtime for one in started]
     invokes = tuple(runtime.invoke for runtime in runtimes)
     first_ms = elapsed_ms(lambda: all_at_once(invokes))
     expected, *others = [outputs_of(runtime) for runtime in runtimes]
     differs = max((difference(got, expected) for got in others), default=0.0)
-    return _Several(contender, invokes, sum(one.prepare_ms for one in made), first_ms, differs)
+    return _Several(contender, invokes, sum(one.prepare_ms for one in started), first_ms, differs)

@@ -227,7 +227,7 @@ def _options(options: object) -> str:
 def _called(line: CompositeLine) -> str:
     """Describe a composite: ``odml.rms_norm(epsilon=1e-06)``."""
     if line.attributes is None:
-        told = "attributes that are no map"
+        attributes = "attributes that are no map"
     else:
-        told = ", ".join(f"{name}={value}" for name, value in line.attributes.items())
-    return f"{line.name}({told})" + (f" version {line.version}" if line.version else "")
+        attributes = ", ".join(f"{name}={value}" for name, value in line.attributes.items())
+    return f"{line.name}({attributes})" + (f" version {line.version}" if line.version else "")

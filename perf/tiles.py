@@ -82,15 +82,15 @@ class TunedModel:
 
 def gpu(options: CLOptions, directory: Path) -> FoundDevice:
     """Return the GPU that the options choose. directory: the cache folder. Raises DelegateError for other devices."""
-    found = choose(options.device, flops=inf)
-    _target_of(found, directory)
-    return found
+    device = choose(options.device, flops=inf)
+    _target_of(device, directory)
+    return device
 
 
-def _target_of(found: FoundDevice, directory: Path) -> GpuTarget:
-    target = found.target(directory)
+def _target_of(device: FoundDevice, directory: Path) -> GpuTarget:
+    target = device.target(directory)
     if not isinstance(target, GpuTarget):
-        raise DelegateError(f"`tune` needs a GPU; got {found.name}; see litecl devices --tuning")
+        raise DelegateError(f"`tune` needs a GPU; got {device.name}; see litecl devices --tuning")
     return target
 
 
@@ -128,9 +128,9 @@ def tuned_model(
     own = {**options, "device": device, "cache_dir": directory, "profile": True, "strict": True}
     bench = _Bench(partial(_prepared, model, inputs, own), usual, timer, tick)
     target = replace(_target_of(device, directory), tuning=usual)
-    found = {one.products: one for one in bench.products if again or str(one.products) not in kept.tiles}
+    tuned = {one.products: one for one in bench.products if again or str(one.products) not in kept.tiles}
     problems = []
-    for tiles in _rounds({products: candidates(target, products)[1:] for products in found}):
+    for tiles in _rounds({products: candidates(target, products)[1:] for products in tuned}):
         try:
             ours, theirs = bench.times(tiles)
         except DelegateError as error:
@@ -138,10 +138,10 @@ def tuned_model(
             continue
         for products, tile in tiles.items():
             if (name := str(products)) in ours and name in theirs:  # else it is in a branch that wasn't taken
-                found[products] = found[products].beside(tile, ours[name], theirs[name])
-    chosen = {str(one.products): one.tile for one in found.values() if one.ratios}
+                tuned[products] = tuned[products].beside(tile, ours[name], theirs[name])
+    chosen = {str(one.products): one.tile for one in tuned.values() if one.ratios}
     save_tiles(directory, device.identity, device.name, chosen)
-    return TunedModel(device, tuple(found.values()), tuple(problems))
+    return TunedModel(device, tuple(tuned.values()), tuple(problems))
 
 
 class _Bench:
@@ -164,9 +164,9 @@ class _Bench:
         or if outputs differ by more than the order of summation explains.
         """
         other = self._prepared(replace(self._usual, tiles={str(products): tile for products, tile in tiles.items()}))
-        found = difference(outputs_of(other), self._expected)
-        if found > _MOST_DIFFERENCE:
-            raise DelegateError(f"an output changes by {found:.1e} of its magnitude")
+        change = difference(outputs_of(other), self._expected)
+        if change > _MOST_DIFFERENCE:
+            raise DelegateError(f"an output changes by {change:.1e} of its magnitude")
         return self._timer((self._base, other), self._tick)
 
 

@@ -57,8 +57,8 @@ def trace(
 
 
 def _document(events: list[Event], report: DelegationReport) -> dict[str, Any]:
-    told = header("litecl trace") | {"device": named(report.device)}
-    return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": told}
+    other = header("litecl trace") | {"device": named(report.device)}
+    return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
 
 
 def _traced(

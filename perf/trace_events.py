@@ -36,8 +36,8 @@ Invoke = tuple[Sequence[Span], DelegationReport]
 def events_of(process: int, name: str, invokes: Sequence[Invoke]) -> list[Event]:
     """Return the events of invokes as a named process."""
     ids = count(process << _ID_BITS)
-    made = (_invoke(process, number, spans, report, ids) for number, (spans, report) in enumerate(invokes))
-    events = [event for events in made for event in events]
+    per_invoke = (_invoke(process, number, spans, report, ids) for number, (spans, report) in enumerate(invokes))
+    events = [event for events in per_invoke for event in events]
     return [*_names(process, name), *sorted(events, key=lambda e: (e["ts"], -e.get("dur", 0.0)))]  # callers first
 
 
@@ -67,15 +67,15 @@ def _invoke(
     for span in spans:
         region = regions.get((span.subgraph, span.node))
         if span.op != _REGION or region is None:
-            events.append(_span(process, _HOST, span.op, span.start_s, span.end_s, _place(span)))
+            events.append(_span(process, _HOST, span.op, span.start_s, span.end_s, _node(span)))
             continue
         part = report.partitions[region]
-        told = {"nodes": len(part.nodes), "launches": part.launches, "runs as": str(part.manner)} | _place(span)
-        events.append(_span(process, _HOST, f"region {part.partition}", span.start_s, span.end_s, told))
+        details = {"nodes": len(part.nodes), "launches": part.launches, "runs as": str(part.manner)} | _node(span)
+        events.append(_span(process, _HOST, f"region {part.partition}", span.start_s, span.end_s, details))
         events.append(_counter(process, "arena", span.start_s, {"bytes": part.arena_bytes}))
         events.append(_counter(process, "arena", span.end_s, {"bytes": 0}))
-    for place, region in regions.items():
-        last = next(s for s in reversed(spans) if (s.subgraph, s.node) == place)
+    for node, region in regions.items():
+        last = next(s for s in reversed(spans) if (s.subgraph, s.node) == node)
         events += _region(process, last, report, report.partitions[region].partition, rows, ids)
     return events
 
@@ -138,19 +138,19 @@ def _us(at_s: float) -> float:
 
 def _regions(spans: Sequence[Span], report: DelegationReport) -> dict[tuple[int, int], int]:
     """Map each CL_REGION to its position among the report's regions, which a subgraph numbers in order."""
-    found: dict[tuple[int, int], int] = {}
+    regions: dict[tuple[int, int], int] = {}
     for subgraph in {span.subgraph for span in spans}:
-        places = sorted({(s.subgraph, s.node) for s in spans if s.op == _REGION and s.subgraph == subgraph})
+        nodes = sorted({(s.subgraph, s.node) for s in spans if s.op == _REGION and s.subgraph == subgraph})
         numbers = [i for i, row in enumerate(report.partitions) if row.subgraph == subgraph]
-        found |= dict(zip(places, numbers, strict=False))
-    return found
+        regions |= dict(zip(nodes, numbers, strict=False))
+    return regions
 
 
 def _launch(
     process: int, flow: int, queued_s: float, start_s: float, kernel: KernelRow, row: NodeRow | None
 ) -> list[Event]:
     """Return a launch on the device, and an arrow to it from the point of queueing."""
-    told: dict[str, Any] = {
+    details: dict[str, Any] = {
         "subgraph": kernel.subgraph,
         "node": kernel.node,
         "flops": kernel.flops,
@@ -159,8 +159,8 @@ def _launch(
     name = kernel_name(kernel.kernel, kernel.entry)
     if row is not None:
         name = f"{row.op} {name}"
-        told["outputs"] = [f"{t.name} {t.type}{list(t.shape or ())}" for t in row.outputs]
-    launch = _span(process, _DEVICE, name, start_s, start_s + kernel.duration_ms * 1e-3, told)
+        details["outputs"] = [f"{t.name} {t.type}{list(t.shape or ())}" for t in row.outputs]
+    launch = _span(process, _DEVICE, name, start_s, start_s + kernel.duration_ms * 1e-3, details)
     arrow = {"name": "launch", "cat": "launch", "id": flow, "pid": process}
     begin = arrow | {"ph": "s", "tid": _HOST, "ts": _us(queued_s)}
     return [launch, begin, arrow | {"ph": "f", "bp": "e", "tid": _DEVICE, "ts": launch["ts"]}]
@@ -172,5 +172,5 @@ def _span(process: int, thread: int, name: str, start_s: float, end_s: float, ar
     return {"ph": "X", "name": name, "cat": category, "pid": process, "tid": thread, **times, "args": dict(args)}
 
 
-def _place(span: Span) -> dict[str, int]:
+def _node(span: Span) -> dict[str, int]:
     return {"subgraph": span.subgraph, "node": span.node}

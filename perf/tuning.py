@@ -61,16 +61,16 @@ def tuned(directory: Path, *, again: bool = False, tick: Tick = no_tick) -> list
     rows = []
     for index, device in enumerate(devices(directory)):
         kept = measurement(directory, device.identity)
-        found = None if again else kept
-        if found is None or not found.timings:  # `litecl tune` saves only tiles
+        measured = None if again else kept
+        if measured is None or not measured.timings:  # `litecl tune` saves only tiles
             tiles = {} if kept is None else kept.tuning.tiles
-            found = measure(device, directory, tick)
-            found = replace(found, tuning=replace(found.tuning, tiles=tiles))
-            save(directory, device.identity, device.name, found)
-        names = dict.fromkeys(timing.choice for timing in found.timings)
-        choices = {name: _values(name, found.tuning, device.target()) for name in names}
+            measured = measure(device, directory, tick)
+            measured = replace(measured, tuning=replace(measured.tuning, tiles=tiles))
+            save(directory, device.identity, device.name, measured)
+        names = dict.fromkeys(timing.choice for timing in measured.timings)
+        choices = {name: _values(name, measured.tuning, device.target()) for name in names}
         file = file_of(directory, device.identity)
-        rows.append(Tuned(index, device.name, file, found.tuning, found.timings, choices))
+        rows.append(Tuned(index, device.name, file, measured.tuning, measured.timings, choices))
     return rows
 
 
@@ -79,17 +79,17 @@ def measure(device: FoundDevice, directory: Path, tick: Tick = no_tick) -> Measu
     target, bench = device.target(), _Bench(directory, tick)
     is_cpu = target.memory == "host"
     trials = _CPU_TRIALS if is_cpu else _GPU_TRIALS
-    found = {trial.kernel: _schedule(trial, device, target, bench) for trial in trials}
-    schedules = {kernel: schedule for kernel, schedule in found.items() if schedule is not None}
+    tried = {trial.kernel: _schedule(trial, device, target, bench) for trial in trials}
+    schedules = {kernel: schedule for kernel, schedule in tried.items() if schedule is not None}
     settings = _settings(device, target, bench) if is_cpu else {}
     return Measurement(Tuning(**settings, schedules=schedules), tuple(bench.timings))
 
 
 def _settings(device: FoundDevice, target: Target, bench: "_Bench") -> Mapping[str, Any]:
     """Measure a CPU's settings other than schedules."""
-    found = _winograd_channels(device, target.vector_width, bench) | _speeds(device, bench)
+    settings = _winograd_channels(device, target.vector_width, bench) | _speeds(device, bench)
     single, default = choose(), choose(flops=inf)
-    return found | _small_flops(device, single, bench) if device == default != single else found
+    return settings | _small_flops(device, single, bench) if device == default != single else settings
 
 
 class _Bench:
@@ -216,9 +216,9 @@ def _values(choice: str, tuning: Tuning, target: Target) -> tuple[float, float]:
 
 def crossover(sizes: Sequence[int], times: Sequence[Sequence[float]], never: float) -> float:
     """Return the smallest of rising sizes from which on the second of two times is shorter, or ``never``."""
-    found = never
+    least = never
     for size, (first, second) in zip(reversed(sizes), reversed(times), strict=True):
         if second >= first:
             break
-        found = size
-    return found
+        least = size
+    return least

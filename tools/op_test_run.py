@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from litecl import comparison
 from litecl.converter import Converter, Quantization
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
+from litecl.perf.feeds import difference
 from support.conversion import litert
 from tools.op_test_folder import OpTest
 
@@ -155,16 +157,9 @@ def _results(interpreter: Any, inputs: Mapping[str, Array]) -> Mapping[str, Arra
 
 def _error(value: Array, wanted: Array) -> float:
     """Return the largest difference, in the largest magnitude; infinite where anything but a finite float differs."""
-    if wanted.dtype.kind not in "fc":
-        return 0.0 if np.array_equal(value.astype(wanted.dtype), wanted) else np.inf
-    finite = np.isfinite(wanted)
-    if not np.array_equal(value[~finite], wanted[~finite], equal_nan=True):
-        return np.inf
-    wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
-    difference = np.abs(value[finite].astype(wide) - wanted[finite].astype(wide))
-    largest = float(np.abs(wanted[finite].astype(wide)).max(initial=0.0)) or 1.0
-    worst = float(difference.max(initial=0.0)) / largest
-    return np.inf if np.isnan(worst) else worst
+    if wanted.dtype.kind in "fc":
+        return difference([value], [wanted])
+    return np.inf if comparison.difference(value.astype(wanted.dtype), wanted).exceeds(0) else 0.0
 
 
 def _step(test: OpTest) -> float:

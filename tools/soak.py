@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
+from litecl.comparison import same_bits
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
@@ -75,8 +75,8 @@ def subject(path: str, options: dict[str, Any]) -> Subject:
 
 
 def same(got: Sequence[Array], expected: Sequence[Array]) -> bool:
-    """Return whether all elements are equal; NaN equals NaN."""
-    return all(np.array_equal(a, b, equal_nan=b.dtype.kind == "f") for a, b in zip(got, expected, strict=True))
+    """Return whether all bits are equal; NaN equals NaN."""
+    return all(same_bits(a, b) for a, b in zip(got, expected, strict=True))
 
 
 def opened(path: str, options: dict[str, Any]) -> Interpreter:

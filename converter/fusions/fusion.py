@@ -50,10 +50,10 @@ def mark_of(function: Function) -> Callee | None:
 
 def expect(composite: Composite, inputs: range, outputs: range) -> str | None:
     """Return what is wrong with the number of operands or results, or None."""
-    for what, values, allowed in (("operands", composite.inputs, inputs), ("results", composite.outputs, outputs)):
+    for kind, values, allowed in (("operands", composite.inputs, inputs), ("results", composite.outputs, outputs)):
         if len(values) not in allowed:
             wanted = f"{allowed.start}" if len(allowed) == 1 else f"{allowed.start} to {allowed.stop - 1}"
-            return f"expected {wanted} {what}, got {len(values)}"
+            return f"expected {wanted} {kind}, got {len(values)}"
     return None
 
 
@@ -69,7 +69,7 @@ def expect_constants(composite: Composite, **positions: int) -> str | None:
     )
 
 
-def expect_rank(composite: Composite, position: int, rank: int, what: str) -> str | None:
+def expect_rank(composite: Composite, position: int, rank: int, operand: str) -> str | None:
     """Return what is wrong with an operand's rank, or None."""
     got = composite.inputs[position].rank
-    return None if got == rank else f"expected {what} of rank {rank}, got {'an unknown one' if got is None else got}"
+    return None if got == rank else f"expected {operand} of rank {rank}, got {'an unknown one' if got is None else got}"

@@ -66,11 +66,11 @@ class _Hub:
             return model._build_cache(tokens, *others)[1]
 
         tokens = tf.TensorSpec([1, slots], tf.int32)
-        found = tf.function(built, autograph=False).get_concrete_function(tokens).structured_outputs
-        self._is_stacked = not isinstance(found, Sequence)
-        self.specs = _unstacked(found) if self._is_stacked else found
+        caches = tf.function(built, autograph=False).get_concrete_function(tokens).structured_outputs
+        self._is_stacked = not isinstance(caches, Sequence)
+        self.specs = _unstacked(caches) if self._is_stacked else caches
         if not _are_pairs(self.specs, slots):
-            raise ConversionError(f"{type(model).__name__}: expected caches of keys and values by layer, got {found}")
+            raise ConversionError(f"{type(model).__name__}: expected caches of keys and values by layer, got {caches}")
 
     def length(self, width: int) -> int | None:
         return width
@@ -84,12 +84,12 @@ class _Hub:
         return logits, updated
 
 
-def _unstacked(found: Any) -> _Pairs:
+def _unstacked(joint: Any) -> _Pairs:
     """Split the joint cache of all layers, [1, layers, 2, slots, heads, depth], into specs by layer."""
-    if found.shape.rank != 6 or found.shape[2] != 2:
+    if joint.shape.rank != 6 or joint.shape[2] != 2:
         return []
-    each = tf.TensorSpec([found.shape[0], *found.shape[3:]], found.dtype)
-    return [(each, each)] * int(found.shape[1])
+    each = tf.TensorSpec([joint.shape[0], *joint.shape[3:]], joint.dtype)
+    return [(each, each)] * int(joint.shape[1])
 
 
 def _are_pairs(specs: Any, slots: int) -> bool:
@@ -120,9 +120,9 @@ class _Layers:
         return None
 
     def run(self, tokens: Any, positions: Any, caches: _Pairs | None) -> tuple[Any, _Pairs]:
-        made = Caches(positions, self._slots, caches)
-        with cached_attention(made):
-            return self._model(tokens, training=False), made.updated
+        updating = Caches(positions, self._slots, caches)
+        with cached_attention(updating):
+            return self._model(tokens, training=False), updating.updated
 
 
 def _module(steps: _Steps, width: int, logits: bool) -> Module:
@@ -135,9 +135,9 @@ def _module(steps: _Steps, width: int, logits: bool) -> Module:
 
     def run(**given: Any) -> dict[str, Any]:
         caches = [(given[k], given[v]) for k, v in names]
-        made, updated = steps.run(given["tokens"], given["input_pos"], caches)
+        logits_out, updated = steps.run(given["tokens"], given["input_pos"], caches)
         results = {name: x for pair, xs in zip(names, updated, strict=True) for name, x in zip(pair, xs, strict=True)}
-        return results | ({"logits": made} if logits else {})
+        return results | ({"logits": logits_out} if logits else {})
 
     concrete = tf.function(run, autograph=False).get_concrete_function(**specs)
     (module,) = from_concrete_functions([concrete]).values()

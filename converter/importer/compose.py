@@ -78,11 +78,11 @@ def _traced(node: Node, composition: Composition) -> Function | None:
     return module.main
 
 
-def _merged(found: Dims | None, known: Dims | None) -> Dims | None:
+def _merged(traced: Dims | None, known: Dims | None) -> Dims | None:
     """Return the shape that two descriptions of one tensor give together."""
-    if found is None or known is None:
-        return known if found is None else found
-    return tuple(b if a is None else a for a, b in zip(found, known, strict=True))
+    if traced is None or known is None:
+        return known if traced is None else traced
+    return tuple(b if a is None else a for a, b in zip(traced, known, strict=True))
 
 
 def _applied(node: Node, composition: Composition) -> Callable[..., Any]:

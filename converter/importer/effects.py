@@ -26,8 +26,8 @@ def touches_state(definition: Any) -> bool:
 
 
 def _makes_a_handle(definition: Any) -> bool:
-    made = [_is_handle(argument) for argument in definition.output_arg]
-    return bool(made) and made[0] and not any(map(_is_handle, definition.input_arg))
+    are_handles = [_is_handle(argument) for argument in definition.output_arg]
+    return bool(are_handles) and are_handles[0] and not any(map(_is_handle, definition.input_arg))
 
 
 def _has_a_seed(definition: Any) -> bool:

@@ -58,10 +58,10 @@ def _of_bodies(node: Node, inputs: Sequence[Any]) -> list[Any]:
     if node.op == "While":
         cond, body = node.bodies
         while True:
-            found = list(map(_common, shapes, _shapes_after(body, shapes)))
-            if found == shapes:
+            common = list(map(_common, shapes, _shapes_after(body, shapes)))
+            if common == shapes:
                 break
-            shapes = found
+            shapes = common
         _shapes_after(cond, shapes)
     elif node.op == "If":
         shapes = list(map(_common, *(_shapes_after(branch, shapes[1:]) for branch in node.bodies)))

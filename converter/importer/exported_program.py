@@ -62,9 +62,9 @@ class Program:
             for name, value in values.items()
             if name in taken and isinstance(value, torch.Tensor)
         }
-        found = {str(symbol): bounds for symbol, bounds in program.range_constraints.items()}
+        constraints = {str(symbol): bounds for symbol, bounds in program.range_constraints.items()}
         names = {name for shape in inputs.values() for dim in shape for name in _symbols(dim)}
-        ranges = {name: _range(found.get(name)) for name in sorted(names)}
+        ranges = {name: _range(constraints.get(name)) for name in sorted(names)}
         for name, size in _fixed(inputs, input_shapes or {}).items():
             ranges[name] = (size, size)
         return cls(program, inputs, ranges)
@@ -89,8 +89,8 @@ class Program:
         args, kwargs = self._arguments(sizes, None)
         try:
             with _quietly():
-                made = litert_torch.convert(self.program.module(), args, kwargs or None)
-                return bytes(made.model_content())
+                edge_model = litert_torch.convert(self.program.module(), args, kwargs or None)
+                return bytes(edge_model.model_content())
         except Exception as error:
             at = f", at sizes {dict(sizes)}" if sizes else ""
             reason = brief(str(error) or type(error).__name__)

@@ -134,12 +134,12 @@ def _bind(value: Value, captured: Any, definition: Any) -> None:
 def _table(name: str, handle: Any, definition: Any) -> Table:
     """Return the content of a lookup table, whose types the lookups tell."""
     nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
-    found = [node for node in nodes if node.op == "LookupTableFindV2"]
-    for keys, values in dict.fromkeys((node.attr["Tin"].type, node.attr["Tout"].type) for node in found):
+    lookups = [node for node in nodes if node.op == "LookupTableFindV2"]
+    for keys, values in dict.fromkeys((node.attr["Tin"].type, node.attr["Tout"].type) for node in lookups):
         if not _has_types(handle, keys, values):
             continue
-        made = tf.raw_ops.LookupTableExportV2(table_handle=handle, Tkeys=keys, Tvalues=values)
-        return Table(name, made.keys.numpy(), f"table/{id(handle)}", values=made.values.numpy())
+        content = tf.raw_ops.LookupTableExportV2(table_handle=handle, Tkeys=keys, Tvalues=values)
+        return Table(name, content.keys.numpy(), f"table/{id(handle)}", values=content.values.numpy())
     raise ConversionError(
         f"the model captures the resource {name!r} (an iterator, a table without content or an untracked variable), "
         "which a .tflite file cannot hold; keep it out of the converted function"

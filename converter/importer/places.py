@@ -27,9 +27,9 @@ class Places:
         """
         parts = name.split("/")
         for start in range(len(parts)):
-            found = self._lines.get("/".join(parts[start:]))
-            if found:
-                return " or ".join(found[:_MOST])
+            lines = self._lines.get("/".join(parts[start:]))
+            if lines:
+                return " or ".join(lines[:_MOST])
         return None
 
     @cached_property
@@ -38,9 +38,9 @@ class Places:
         for graph in _graphs(self._concrete.graph, set()):
             for operation in graph.get_operations():
                 line = _line(operation.traceback)
-                found = lines.setdefault(operation.name, [])
-                if line is not None and line not in found:
-                    found.append(line)
+                own = lines.setdefault(operation.name, [])
+                if line is not None and line not in own:
+                    own.append(line)
         return lines
 
 

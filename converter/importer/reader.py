@@ -124,9 +124,9 @@ def _defined(definition: Any) -> Any:
 
 def _options(op: Any, definition: Any) -> dict[str, Any]:
     """Return a node's attributes; those that the file leaves out get the operator's defaults."""
-    found = {name: attribute(attr) for name, attr in definition.attr.items() if name != "_output_shapes"}
-    defaults = (attr for attr in op.attr if attr.name not in found and attr.HasField("default_value"))
-    return {attr.name: attribute(attr.default_value) for attr in defaults} | found
+    given = {name: attribute(attr) for name, attr in definition.attr.items() if name != "_output_shapes"}
+    defaults = (attr for attr in op.attr if attr.name not in given and attr.HasField("default_value"))
+    return {attr.name: attribute(attr.default_value) for attr in defaults} | given
 
 
 def _results(op: Any, definition: Any, options: Mapping[str, Any]) -> Iterator[tuple[str, int, TensorType]]:

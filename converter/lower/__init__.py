@@ -94,9 +94,9 @@ def _lower(function: Function) -> Iterator[str]:
             yield str(error)
             continue
         function.replace_node(node, [results] if isinstance(results, Value) else results)
-    for op, found in unknown.items():
-        others = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        yield f"no TFLite operator computes {found[0]}{others}: {hint(op)}"
+    for op, nodes_of in unknown.items():
+        others = f" (and {len(nodes_of) - 1} more)" if len(nodes_of) > 1 else ""
+        yield f"no TFLite operator computes {nodes_of[0]}{others}: {hint(op)}"
     if not unknown:
         function.tidy()
 

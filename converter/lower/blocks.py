@@ -47,13 +47,13 @@ def _batch_to_space(b: Builder) -> Value:
     moved = _reshaped(x, (*block, fewer, *inner, rest)).transpose(order)
     whole = [d * n for d, n in zip(inner, block, strict=True)]
     result = (fewer, *whole, *b.shape(x.value)[1 + count :])
-    made = _reshaped(moved, result)
+    joined = _reshaped(moved, result)
     if not any(map(any, crops)):
-        return made.value
+        return joined.value
     begins = [0, *(begin for begin, _ in crops), *(0 for _ in _untouched(b, block))]
     kept = [d - sum(crop) for d, crop in zip(whole, crops, strict=True)]
     sizes = [-1, *kept, *(-1 for _ in _untouched(b, block))]
-    return b.op(SLICE, [made.value, b.const(begins, np.int32), b.const(sizes, np.int32)])
+    return b.op(SLICE, [joined.value, b.const(begins, np.int32), b.const(sizes, np.int32)])
 
 
 def _untouched(b: Builder, block: Sequence[int]) -> list[tuple[int, int]]:

@@ -116,17 +116,17 @@ class Builder:
         """Return the value reversed along a dimension."""
         return self.op(REVERSE_V2, [value, self.const([axis], np.int32)], type=value.type, shape=value.shape)
 
-    def known(self, position: int, what: str) -> Array:
+    def known(self, position: int, operand: str) -> Array:
         """Return an operand that TFLite needs as a constant. Raises ConversionError if it is computed."""
         data = self.node.input(position).data
         if data is None:
-            raise self.error(f"its {what} must be constant at conversion, and is computed")
+            raise self.error(f"its {operand} must be constant at conversion, and is computed")
         return data
 
-    def shape(self, value: Value, what: str = "operand") -> Dims:
+    def shape(self, value: Value, operand: str = "operand") -> Dims:
         """Return the shape of a value. Raises ConversionError if its rank is unknown."""
         if value.shape is None:
-            raise self.error(f"the rank of its {what} is not known; give the model inputs of known rank")
+            raise self.error(f"the rank of its {operand} is not known; give the model inputs of known rank")
         return value.shape
 
     def error(self, why: str) -> ConversionError:

@@ -130,8 +130,8 @@ def _conv_3d(b: Builder) -> Value:
     count = channels // depth  # TFLite convolves all channels at once
     parts = zip(_parts(b, g.x, count), _parts(b, filters, count), strict=True)
     shape = (*b.shape(b.node.output)[:-1], _part(b.shape(filters)[-1], count))
-    made = [b.op(CONV_3D, [x, part], options, shape=shape) for x, part in parts]
-    return b.op(CONCATENATION, made, ConcatenationOptions(len(shape) - 1))
+    groups = [b.op(CONV_3D, [x, part], options, shape=shape) for x, part in parts]
+    return b.op(CONCATENATION, groups, ConcatenationOptions(len(shape) - 1))
 
 
 def _parts(b: Builder, value: Value, count: int) -> Sequence[Value]:

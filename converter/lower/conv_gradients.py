@@ -112,8 +112,8 @@ def _filter_gradient(b: Builder) -> Value:
     )
     height, width, channels, outputs = filters
     operands = [images.value, windows.value, zero_bias(b, windows.value, 0)]
-    made = Expression(b, b.op(CONV_2D, operands, options, shape=(channels, height, width, outputs)))
-    return made.transpose((1, 2, 0, 3)).value
+    gradient = Expression(b, b.op(CONV_2D, operands, options, shape=(channels, height, width, outputs)))
+    return gradient.transpose((1, 2, 0, 3)).value
 
 
 def _filter_shape(b: Builder) -> tuple[int, ...]:
@@ -138,9 +138,11 @@ def _channel_filter_gradient(b: Builder) -> Value:
     )
     each = (1, height, width, b.shape(windows.value)[3])
     operands = [images.value, windows.value, _zeros(windows)]
-    made = Expression(b, b.op(DEPTHWISE_CONV_2D, operands, options, shape=each))
-    made = made.reshape([height, width, -1, channels * multiplier], (height, width, None, channels * multiplier))
-    return made.sum([2]).reshape(filters, filters).value
+    gradient = Expression(b, b.op(DEPTHWISE_CONV_2D, operands, options, shape=each))
+    gradient = gradient.reshape(
+        [height, width, -1, channels * multiplier], (height, width, None, channels * multiplier)
+    )
+    return gradient.sum([2]).reshape(filters, filters).value
 
 
 def _zeros(windows: Expression) -> Value:
@@ -184,10 +186,10 @@ def _channel_image_gradient(b: Builder) -> Value:
     sizes = [a.length for a in axes]
     count = b.shape(b.node.output)[0]
     operands = [spread.value, taps, zero_bias(b, taps, 3)]
-    made = Expression(b, b.op(DEPTHWISE_CONV_2D, operands, options, shape=(count, *sizes, many)))
+    gradient = Expression(b, b.op(DEPTHWISE_CONV_2D, operands, options, shape=(count, *sizes, many)))
     if multiplier == 1:
-        return made.value
-    return made.reshape([-1, *sizes, channels, multiplier], (count, *sizes, channels, multiplier)).sum([4]).value
+        return gradient.value
+    return gradient.reshape([-1, *sizes, channels, multiplier], (count, *sizes, channels, multiplier)).sum([4]).value
 
 
 def _image_gradient(b: Builder) -> Value:
@@ -211,8 +213,8 @@ def _image_gradient(b: Builder) -> Value:
     whole = (
         None if shape is None else tuple(None if d is None else d + int(n) for d, n in zip(shape, more, strict=True))
     )
-    made = b.op(TRANSPOSE_CONV, [large, filters.value, b.node.input(2)], options, shape=whole)
-    return b.op(SLICE, [made, b.const([0, *(before for before, _ in pads), 0], np.int32), size.value])
+    padded = b.op(TRANSPOSE_CONV, [large, filters.value, b.node.input(2)], options, shape=whole)
+    return b.op(SLICE, [padded, b.const([0, *(before for before, _ in pads), 0], np.int32), size.value])
 
 
 LOWERINGS: dict[str, Lowering] = {

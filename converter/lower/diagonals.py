@@ -62,8 +62,8 @@ def _distance(x: Expression) -> Expression:
     height, width = (None, None) if x.value.shape is None else x.value.shape[-2:]
     if height is not None and width is not None:
         return x.constant(np.arange(height)[:, None] - np.arange(width), _INT32)
-    made = x.b.op(SHAPE, [x.value], ShapeOptions(_INT32), type=_INT32, shape=(x.value.rank,))
-    rows, columns = (_count(Expression(x.b, made), axis).counted() for axis in (-2, -1))
+    sizes = x.b.op(SHAPE, [x.value], ShapeOptions(_INT32), type=_INT32, shape=(x.value.rank,))
+    rows, columns = (_count(Expression(x.b, sizes), axis).counted() for axis in (-2, -1))
     return rows.expand(-1) - columns
 
 

@@ -49,8 +49,10 @@ class Expression:
 
     def unary(self, op: Op, options: Any = None, type_: TensorType | None = None) -> "Expression":
         """Return the result of an elementwise operator."""
-        made = self.b.op(op, [self.value], options, type=self.type if type_ is None else type_, shape=self.value.shape)
-        return Expression(self.b, made)
+        result = self.b.op(
+            op, [self.value], options, type=self.type if type_ is None else type_, shape=self.value.shape
+        )
+        return Expression(self.b, result)
 
     def binary(self, op: Op, other: Operand, type_: TensorType | None = None) -> "Expression":
         """Return the result of an operator with broadcasting; constants are folded."""
@@ -59,8 +61,8 @@ class Expression:
         if known is not None:
             return Expression(self.b, known)
         shape = broadcast(self.value.shape, y.shape)
-        made = self.b.op(op, [self.value, y], type=self.type if type_ is None else type_, shape=shape)
-        return Expression(self.b, made)
+        result = self.b.op(op, [self.value, y], type=self.type if type_ is None else type_, shape=shape)
+        return Expression(self.b, result)
 
     def __add__(self, other: Operand) -> "Expression":
         return self.binary(binary.ADD, other)
@@ -146,8 +148,8 @@ class Expression:
         positive = {axis % len(dims) for axis in axes}
         shape = tuple(1 if i in positive else d for i, d in enumerate(dims) if keep or i not in positive)
         indices = self.b.const(sorted(positive), np.int32)
-        made = self.b.op(op, [self.value, indices], reduce.ReducerOptions(keep), type=self.type, shape=shape)
-        return Expression(self.b, made)
+        result = self.b.op(op, [self.value, indices], reduce.ReducerOptions(keep), type=self.type, shape=shape)
+        return Expression(self.b, result)
 
     def sum(self, axes: Sequence[int], *, keep: bool = False) -> "Expression":
         """Return the sum along axes."""
@@ -191,8 +193,8 @@ class Expression:
         if known is not None:
             return self.constant(known, TensorType.INT32)
         rank = len(self.b.shape(self.value))
-        made = self.b.op(SHAPE, [self.value], ShapeOptions(TensorType.INT32), type=TensorType.INT32, shape=(rank,))
-        return Expression(self.b, made)
+        sizes = self.b.op(SHAPE, [self.value], ShapeOptions(TensorType.INT32), type=TensorType.INT32, shape=(rank,))
+        return Expression(self.b, sizes)
 
     def counted(self, shape: Dims = (None,)) -> "Expression":
         """Return 0, 1, ... as int32, up to the limit that this vector of one element holds."""

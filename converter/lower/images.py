@@ -143,27 +143,27 @@ def _sampled(
     inside = inside.select(places.at_most(size - 1), False)
     is_nearest = b.node.attrs["method"] == "nearest"
     low = (places + 0.5 if is_nearest else places).floor()
-    found = _gathered(x, _bounded(low, size), axis, 1, shape)
+    below = _gathered(x, _bounded(low, size), axis, 1, shape)
     spread = (wanted if axis == 1 else 1, wanted if axis == 2 else 1, 1)
     target, result = [-1 if count is None else count, *spread], (count, *spread)
     flags = inside.reshape(target, result)
     if is_nearest:
-        return found, flags
+        return below, flags
     above = _gathered(x, _bounded(low + 1, size), axis, 1, shape)
-    return found + (above - found) * (places - low).reshape(target, result), flags
+    return below + (above - below) * (places - low).reshape(target, result), flags
 
 
 def _column(boxes: Expression, index: int) -> Expression:
     b = boxes.b
     bounds = [b.const(bound, np.int32) for bound in ([0, index], [0, index + 1], [1, 1])]
-    made = b.op(
+    column = b.op(
         STRIDED_SLICE,
         [boxes.value, *bounds],
         StridedSliceOptions(begin_mask=1, end_mask=1),
         type=boxes.type,
         shape=(b.shape(boxes.value)[0], 1),
     )
-    return Expression(b, made)
+    return Expression(b, column)
 
 
 def _bounded(places: Expression, size: int) -> Expression:
@@ -190,8 +190,8 @@ def _pool_3d(op: Op) -> Lowering:
         flat = _pooled(image, op, window[1:], g.strides[1:], g.padding, (slices, high, wide, channels))
         area = (high or 0) * (wide or 0)
         columns = flat.reshape([-1, depth or 0, area, channels or 0], (batch, depth, area, channels))
-        made = _pooled(columns, op, (window[0], 1), (g.strides[0], 1), g.padding, (batch, deep, area, channels))
-        return b.reshape(made.value, [-1, *(d or 0 for d in (deep, high, wide, channels))])
+        pooled = _pooled(columns, op, (window[0], 1), (g.strides[0], 1), g.padding, (batch, deep, area, channels))
+        return b.reshape(pooled.value, [-1, *(d or 0 for d in (deep, high, wide, channels))])
 
     return lower
 

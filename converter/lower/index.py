@@ -55,10 +55,10 @@ def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
     part = b.op(STRIDED_SLICE, [x, *operands], sliced, shape=shape)
     if target.count(None) <= 1:
         return b.reshape(part, [-1 if d is None else d for d in target])
-    made = Expression(b, part)
+    expanded = Expression(b, part)
     for axis in axes:
-        made = made.expand(axis)
-    return made.value
+        expanded = expanded.expand(axis)
+    return expanded.value
 
 
 def _entries(b: Builder, position: int, spec: Sequence[int | None], covered: int | None = None) -> Value:

@@ -62,20 +62,20 @@ def _last_of_each(x: Expression, indices: Expression, updates: Expression) -> Ex
     last = Expression(b, b.op(segment.UNSORTED_SEGMENT_MAX, operands, type=_INT32, shape=(rows,)))
     flat = updates.reshape([-1, *rest], (None, *rest))
     taken = [flat.value, last.maximum(0).value]
-    found = Expression(b, b.op(GATHER, taken, GatherOptions(), type=x.type, shape=(rows, *rest)))
+    latest = Expression(b, b.op(GATHER, taken, GatherOptions(), type=x.type, shape=(rows, *rest)))
     is_written = (last.constant(0)).at_most(last).reshape([rows, *[1] * len(rest)], (rows, *[1] * len(rest)))
-    result = is_written.select(found, x.reshape([rows, *rest], (rows, *rest)))
+    result = is_written.select(latest, x.reshape([rows, *rest], (rows, *rest)))
     return result.reshape([d or 0 for d in shape], shape)
 
 
-def _as_computed(made: Callable[..., Expression]) -> Lowering:
+def _as_computed(compute: Callable[..., Expression]) -> Lowering:
     """Return a lowering that computes booleans and narrow integers as int32, as SCATTER_ND needs."""
 
     def lower(b: Builder) -> Value:
         x, indices, updates = _expressions(b)
         if x.type in (TensorType.FLOAT32, _INT32, TensorType.INT64):
-            return made(x, indices, updates).value
-        return made(x.cast(_INT32), indices, updates.cast(_INT32)).cast(x.type).value
+            return compute(x, indices, updates).value
+        return compute(x.cast(_INT32), indices, updates.cast(_INT32)).cast(x.type).value
 
     return lower
 

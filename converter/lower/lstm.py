@@ -39,7 +39,7 @@ _ACTIVATIONS = {"tanh": ActivationFunctionType.TANH, "relu": ActivationFunctionT
 def lower_lstm(b: Builder) -> Sequence[Value]:
     """Lower to UNIDIRECTIONAL_SEQUENCE_LSTM."""
     x, h, c, *_ = (b.node.input(i) for i in range(len(b.node.inputs)))
-    weights = tuple(b.known(i, what) for i, what in ((3, "kernel"), (4, "recurrent kernel"), (5, "bias")))
+    weights = tuple(b.known(i, operand) for i, operand in ((3, "kernel"), (4, "recurrent kernel"), (5, "bias")))
     attrs = b.node.attrs
     return lstm_layer(b, x, h, c, weights, attrs["activation"], attrs["go_backwards"], b.node.output.shape)
 

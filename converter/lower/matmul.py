@@ -219,8 +219,8 @@ def _runtime_size(b: Builder, label: str) -> Value:
 
 
 def _size_of(labels: str, sizes: dict[str, int | None]) -> int | None:
-    found = [sizes[c] for c in labels]
-    return None if None in found else int(np.prod([n for n in found if n is not None], dtype=np.int64))
+    extents = [sizes[c] for c in labels]
+    return None if None in extents else int(np.prod([n for n in extents if n is not None], dtype=np.int64))
 
 
 def _sizes(x: Value, x_labels: str, y: Value, y_labels: str) -> dict[str, int | None]:

@@ -55,8 +55,8 @@ def _parse_example(b: Builder) -> Sequence[Value]:
 
 def _key(b: Builder) -> Sequence[Value]:
     """Return key and counter for a seed, and Philox' number."""
-    made = b.ops(stateless_random.STATELESS_KEY, b.node.inputs, None, b.like()[:2])
-    return [*made, b.const(1, "int32")] if len(b.node.outputs) == 3 else made
+    parts = b.ops(stateless_random.STATELESS_KEY, b.node.inputs, None, b.like()[:2])
+    return [*parts, b.const(1, "int32")] if len(b.node.outputs) == 3 else parts
 
 
 DRAWS: Mapping[str, Op] = {

@@ -70,8 +70,8 @@ def _given_back(b: Builder, parts: Expression, taps: Sequence[Sequence[int]]) ->
         Padding[attrs["padding"]], stride_h=attrs["strides"][1], stride_w=attrs["strides"][2]
     )
     operands = [_sized(parts, planes), b.const(filters), parts.value]
-    made = Expression(b, b.op(TRANSPOSE_CONV, operands, options, shape=planes))
-    images = made.reshape([-1, channels or 0, height or 0, width or 0], (count, channels, height, width))
+    sums = Expression(b, b.op(TRANSPOSE_CONV, operands, options, shape=planes))
+    images = sums.reshape([-1, channels or 0, height or 0, width or 0], (count, channels, height, width))
     return images.transpose((0, 2, 3, 1)).value
 
 

@@ -75,8 +75,10 @@ def _rolled(x: Expression, axis: int, shift: int) -> Expression:
     if not cut:
         return x
     parts = [_part(x, axis, cut, size), _part(x, axis, 0, cut)]
-    made = x.b.op(CONCATENATION, [p.value for p in parts], ConcatenationOptions(axis), type=x.type, shape=x.value.shape)
-    return Expression(x.b, made)
+    rolled = x.b.op(
+        CONCATENATION, [p.value for p in parts], ConcatenationOptions(axis), type=x.type, shape=x.value.shape
+    )
+    return Expression(x.b, rolled)
 
 
 def _part(x: Expression, axis: int, begin: int, end: int) -> Expression:
@@ -114,8 +116,8 @@ def _shifted(x: Expression, axis: int, by: int, size: int, *, reverse: bool) -> 
     else:
         missing = x.constant(np.ones([by if i == axis else d or 0 for i, d in enumerate(dims)]))
     parts = [kept.value, missing.value] if reverse else [missing.value, kept.value]
-    made = x.b.op(CONCATENATION, parts, ConcatenationOptions(axis), type=x.type, shape=x.value.shape)
-    return Expression(x.b, made)
+    shifted = x.b.op(CONCATENATION, parts, ConcatenationOptions(axis), type=x.type, shape=x.value.shape)
+    return Expression(x.b, shifted)
 
 
 LOWERINGS: dict[str, Lowering] = {"Roll": _roll, "Cumprod": formula(_cumprod)}

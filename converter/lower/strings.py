@@ -15,8 +15,8 @@ def _own(op: Op, options: Callable[..., Any], *names: str) -> Lowering:
     """Return the lowering to an operator whose options are named like the attributes."""
 
     def lower(b: Builder) -> Sequence[Value]:
-        made = options(**{name: b.node.attrs[name] for name in names})
-        return b.ops(op, b.node.inputs, made, b.like())
+        record = options(**{name: b.node.attrs[name] for name in names})
+        return b.ops(op, b.node.inputs, record, b.like())
 
     return lower
 

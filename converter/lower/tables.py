@@ -51,8 +51,8 @@ def _find(b: Builder) -> Value:
         type=TensorType.INT32,
         shape=keys.value.shape,
     )
-    found = Expression(b, b.op(GATHER, [b.const(table.values), places], GatherOptions()))
-    return equal.reduce(reduce.REDUCE_ANY, [-1]).select(found, default).value
+    values = Expression(b, b.op(GATHER, [b.const(table.values), places], GatherOptions()))
+    return equal.reduce(reduce.REDUCE_ANY, [-1]).select(values, default).value
 
 
 LOWERINGS: dict[str, Lowering] = {

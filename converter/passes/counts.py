@@ -44,6 +44,6 @@ class Size:
 Count = Union[int, Size]  # noqa: UP007 (a forward reference cannot be joined with |)
 
 
-def symbol(*what: Any) -> Size:
+def symbol(*origin: Any) -> Size:
     """Return a symbol about which only its origin is known."""
-    return Size(1, (what,))
+    return Size(1, (origin,))

@@ -6,11 +6,11 @@ from litecl.converter.graph import Node, Value
 from litecl.converter.traits import traits_of
 from litecl.interpreter import match as trees
 from litecl.interpreter.graph import Array
-from litecl.interpreter.match import Any, Constant, Number, Pattern, Tree
+from litecl.interpreter.match import AnyTensor, Constant, Number, Pattern, Tree
 
 Bindings = trees.Match[Value, Node]
 
-__all__ = ["Any", "Bindings", "Constant", "Number", "Pattern", "Tree", "match"]
+__all__ = ["AnyTensor", "Bindings", "Constant", "Number", "Pattern", "Tree", "match"]
 
 
 class _Values:

@@ -85,8 +85,8 @@ class Sizes:
             return self.dimension(node.input(1), axis) if is_whole else None
         if node.op == "StridedSlice" and _takes_one_row(node):
             return self.dimension(node.input(0), axis + 1)
-        made = {"Reshape": 1, "Fill": 0}.get(node.op_name)
-        target = None if made is None else self.of(node.input(made))
+        position = {"Reshape": 1, "Fill": 0}.get(node.op_name)
+        target = None if position is None else self.of(node.input(position))
         return target[axis] if target is not None and isinstance(target[axis], Size) else None
 
     def _kept(self, node: Node, axis: int) -> Count | None:
@@ -100,14 +100,14 @@ class Sizes:
 
     def _broadcast(self, node: Node, value: Value, axis: int) -> Count | None:
         """Return the size that operands agree on, ignoring those of size 1."""
-        found = set()
+        sizes = set()
         for operand in node.inputs:
             if operand is None or operand.rank is None:
                 return None
             own = axis - (value.rank or 0) + operand.rank
             if own >= 0 and operand.shape is not None and operand.shape[own] != 1:
-                found.add(self.dimension(operand, own))
-        return found.pop() if len(found) == 1 else None
+                sizes.add(self.dimension(operand, own))
+        return sizes.pop() if len(sizes) == 1 else None
 
 
 def _takes_one_row(node: Node) -> bool:
@@ -126,15 +126,15 @@ def _compute(node: Node, sizes: Sizes) -> None:
             else [np.array([sizes.dimension(node.input(0), i) for i in range(len(shape))], dtype=object)]
         )
     else:
-        found = [sizes.of(value) for value in node.inputs if value is not None]
-        operands = [value for value in found if value is not None]
-        operands = operands if len(operands) == len(found) else None
+        known = [sizes.of(value) for value in node.inputs if value is not None]
+        operands = [value for value in known if value is not None]
+        operands = operands if len(operands) == len(known) else None
     if operands is None:
         return
     try:
-        made = SIZE_RULES[node.op_name](node.attrs, operands)
+        computed = SIZE_RULES[node.op_name](node.attrs, operands)
     except (TypeError, ValueError, IndexError, ZeroDivisionError):
         return  # symbols have no order or truth value, so this is computed at run time
-    results = made if isinstance(made, tuple) else (made,)
+    results = computed if isinstance(computed, tuple) else (computed,)
     for output, result in zip(node.outputs, results, strict=True):
         sizes.values[output] = np.asarray(result, dtype=object)

@@ -22,7 +22,7 @@ def correct_biases(model: Model, samples: Sequence[Sample], *, per_channel: bool
     """
     entries = {signature.subgraph for signature, _ in samples}
     sums = {i: dict(_layers(model.subgraphs[i], per_channel)) for i in entries}
-    run = Runner(model, {i: _looks(model.subgraphs[i], found) for i, found in sums.items()})
+    run = Runner(model, {i: _looks(model.subgraphs[i], layers) for i, layers in sums.items()})
     for sample in samples:
         run(sample)
     graphs = [_corrected(graph, sums.get(i, {})) for i, graph in enumerate(model.subgraphs)]
@@ -63,7 +63,7 @@ class _Errors:
 
 def _layers(graph: Subgraph, per_channel: bool) -> list[tuple[int, _Errors]]:
     """Return the nodes with constant float32 weights and bias, by number."""
-    found = []
+    layers = []
     for number, node in enumerate(graph.nodes):
         rule = RULES.get(node.op)
         if rule is None or rule.bias is None or not _constants(graph, node, rule):
@@ -80,8 +80,8 @@ def _layers(graph: Subgraph, per_channel: bool) -> list[tuple[int, _Errors]]:
         others = {p: spec.data for p, spec in read if spec.type != TensorType.FLOAT32}
         if any(data is None for data in others.values()):  # a computed output shape
             continue
-        found.append((number, _Errors(node, positions[0], others, rest)))
-    return found
+        layers.append((number, _Errors(node, positions[0], others, rest)))
+    return layers
 
 
 def _constants(graph: Subgraph, node: Node, rule: Rule) -> bool:

@@ -69,5 +69,5 @@ def _seeing(observer: Observer) -> Look:
 
 
 def _ranges(seen: Mapping[int, Observer]) -> Ranges:
-    found = {tensor: observer.range() for tensor, observer in seen.items()}
-    return {tensor: values for tensor, values in found.items() if values is not None}
+    ranges = {tensor: observer.range() for tensor, observer in seen.items()}
+    return {tensor: values for tensor, values in ranges.items() if values is not None}

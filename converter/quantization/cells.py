@@ -44,8 +44,8 @@ class Cell:
 
 def cells(graph: Subgraph) -> Mapping[int, Cell]:
     """Return the subgraph's layers that an integer kernel supports, by node number."""
-    found = ((number, _cell(graph, number, node)) for number, node in enumerate(graph.nodes))
-    return {number: cell for number, cell in found if cell is not None}
+    candidates = ((number, _cell(graph, number, node)) for number, node in enumerate(graph.nodes))
+    return {number: cell for number, cell in candidates if cell is not None}
 
 
 def _cell(graph: Subgraph, number: int, node: Node) -> Cell | None:

@@ -153,7 +153,7 @@ def _of_ranges(graph: Subgraph, node: Node, rule: Rule, ranges: Ranges) -> str |
 
 def _among_integers(graph: Subgraph, rules: Mapping[int, Rule], how: Quantization) -> set[int]:
     """Return the nodes to quantize, without those that only move data between float nodes."""
-    made = {t: number for number, node in enumerate(graph.nodes) for t in node.outputs}
+    makers = {t: number for number, node in enumerate(graph.nodes) for t in node.outputs}
     readers: dict[int, list[int]] = {}
     for number, node in enumerate(graph.nodes):
         for tensor in node.inputs:
@@ -166,7 +166,7 @@ def _among_integers(graph: Subgraph, rules: Mapping[int, Rule], how: Quantizatio
         read = (
             graph.nodes[number].inputs[position] for position in operands(graph, graph.nodes[number], rules[number])
         )
-        return any(t in entering or made.get(t) in integers for t in read)
+        return any(t in entering or makers.get(t) in integers for t in read)
 
     def awaited(number: int) -> bool:
         written = results(graph, graph.nodes[number])

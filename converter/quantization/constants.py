@@ -20,10 +20,10 @@ def with_constant_weights(model: Model) -> Model:
 
 
 def _folded(graph: Subgraph) -> Subgraph:
-    made = {tensor: number for number, node in enumerate(graph.nodes) for tensor in node.outputs}
+    makers = {tensor: number for number, node in enumerate(graph.nodes) for tensor in node.outputs}
     needed: set[int] = set()
     for tensor in _weights(graph):
-        needed |= _makers(graph, made, tensor) or set()
+        needed |= _makers(graph, makers, tensor) or set()
     tensors, nodes = list(graph.tensors), []
     for number, node in enumerate(graph.nodes):
         if number in needed:
@@ -43,19 +43,19 @@ def _weights(graph: Subgraph) -> Iterator[int]:
                 yield tensor
 
 
-def _makers(graph: Subgraph, made: Mapping[int, int], tensor: int) -> set[int] | None:
+def _makers(graph: Subgraph, makers: Mapping[int, int], tensor: int) -> set[int] | None:
     """Return the nodes that compute a tensor from constants alone; None if it depends on anything else."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     pending = [tensor]
     while pending:
-        number = made.get(pending.pop())
+        number = makers.get(pending.pop())
         if number is None or not _is_foldable(graph, graph.nodes[number]):
             return None
-        if number not in found:
-            found.add(number)
+        if number not in numbers:
+            numbers.add(number)
             inputs = (t for t in graph.nodes[number].inputs if t != ABSENT)
             pending += [t for t in inputs if graph.tensors[t].data is None]
-    return found
+    return numbers
 
 
 def _is_foldable(graph: Subgraph, node: Node) -> bool:

@@ -47,13 +47,13 @@ def samples(how: Quantization, model: Model) -> list[Sample]:
     signatures = signatures_of(model)
     try:
         data = _loaded(how.data) if isinstance(how.data, str | PathLike) else how.data
-        found = list(islice(_samples(data, model, signatures), how.samples))
+        drawn = list(islice(_samples(data, model, signatures), how.samples))
     except OSError as error:
         told = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         raise ConversionError(f"quantize: the representative data cannot be read: {brief(told)}") from error
-    if not found:
+    if not drawn:
         raise ConversionError("quantize: the representative data has no samples")
-    checked = [_checked(index, key, values, model, signatures) for index, (key, values) in enumerate(found)]
+    checked = [_checked(index, key, values, model, signatures) for index, (key, values) in enumerate(drawn)]
     return [part for sample in checked for part in _fitting(model, sample)]
 
 

@@ -40,17 +40,17 @@ def small_divisors(model: Model, quantized: Model, done: Mapping[int, Quantized]
     quantization-aware training doesn't need, a divisor counts if its range comes that near to zero.
     """
     known = {index: list(_divisors(model.subgraphs[index], part)) for index, part in done.items()}
-    found: dict[int, dict[int, str]] = {index: {} for index in done}
+    blamed: dict[int, dict[int, str]] = {index: {} for index in done}
     if samples:
-        looks = {i: _looks(done[i].rewritten.graph, divisors, found[i]) for i, divisors in known.items()}
-        _run(quantized, looks, samples, found)
+        looks = {i: _looks(done[i].rewritten.graph, divisors, blamed[i]) for i, divisors in known.items()}
+        _run(quantized, looks, samples, blamed)
     for index, divisors in known.items() if not samples else ():
         tensors = done[index].rewritten.graph.tensors
-        found[index] |= {d.number: d.reason for d in divisors if _may_be_small(tensors[d.tensor])}
-    return {index: reasons for index, reasons in found.items() if reasons}
+        blamed[index] |= {d.number: d.reason for d in divisors if _may_be_small(tensors[d.tensor])}
+    return {index: reasons for index, reasons in blamed.items() if reasons}
 
 
-def _run(model: Model, looks: Mapping[int, After], samples: Sequence[Sample], found: Refused) -> None:
+def _run(model: Model, looks: Mapping[int, After], samples: Sequence[Sample], blamed: Refused) -> None:
     if not any(looks.values()):
         return
     run = QuantizedRunner(model, looks)
@@ -58,12 +58,12 @@ def _run(model: Model, looks: Mapping[int, After], samples: Sequence[Sample], fo
         try:
             run(sample)
         except ModelError:
-            if not any(found.values()):  # otherwise it is the division by zero that a look has just seen
+            if not any(blamed.values()):  # otherwise it is the division by zero that a look has just seen
                 raise
 
 
 def _divisors(graph: Subgraph, part: Quantized) -> Iterator[_Divisor]:
-    made = {tensor: number for number, node in enumerate(graph.nodes) for tensor in node.outputs}
+    makers = {tensor: number for number, node in enumerate(graph.nodes) for tensor in node.outputs}
     for number, node in enumerate(graph.nodes):
         if node.op is not DIV:
             continue
@@ -71,8 +71,8 @@ def _divisors(graph: Subgraph, part: Quantized) -> Iterator[_Divisor]:
             new = part.rewritten.nodes[number]
             yield _Divisor(part.rewritten.graph.nodes[new].inputs[1], new - 1 if new else None, number, _ZERO)
             continue
-        tensor = _moved(graph, made, part, node.inputs[1])
-        producer = made.get(tensor)
+        tensor = _moved(graph, makers, part, node.inputs[1])
+        producer = makers.get(tensor)
         rule = None if producer is None else part.chosen.rules.get(producer)
         # Divisors that training rounds were zero in training, too.
         if producer is not None and rule is not None and rule is not CONVERSION and tensor in part.rewritten.stored:
@@ -80,9 +80,9 @@ def _divisors(graph: Subgraph, part: Quantized) -> Iterator[_Divisor]:
             yield _Divisor(part.rewritten.stored[tensor], new, producer, _MAKES_ZERO)
 
 
-def _moved(graph: Subgraph, made: Mapping[int, int], part: Quantized, tensor: int) -> int:
+def _moved(graph: Subgraph, makers: Mapping[int, int], part: Quantized, tensor: int) -> int:
     """Follow float operators that only move data back from a tensor to their source."""
-    while (number := made.get(tensor)) is not None and number not in part.chosen.rules:
+    while (number := makers.get(tensor)) is not None and number not in part.chosen.rules:
         rule = RULES.get(graph.nodes[number].op)
         if rule is None or not (rule.moves and rule.shared):
             break
@@ -90,17 +90,17 @@ def _moved(graph: Subgraph, made: Mapping[int, int], part: Quantized, tensor: in
     return tensor
 
 
-def _looks(graph: Subgraph, divisors: Sequence[_Divisor], found: dict[int, str]) -> After:
+def _looks(graph: Subgraph, divisors: Sequence[_Divisor], blamed: dict[int, str]) -> After:
     after: dict[int | None, list[tuple[Sequence[int], Look]]] = {}
     for divisor in divisors:
-        after.setdefault(divisor.after, []).append(([divisor.tensor], _looking(graph, divisor, found)))
+        after.setdefault(divisor.after, []).append(([divisor.tensor], _looking(graph, divisor, blamed)))
     return after
 
 
-def _looking(graph: Subgraph, divisor: _Divisor, found: dict[int, str]) -> Look:
+def _looking(graph: Subgraph, divisor: _Divisor, blamed: dict[int, str]) -> Look:
     def look(values: Sequence[Array]) -> None:
         if _is_small(graph.tensors[divisor.tensor], values[0]):
-            found[divisor.number] = divisor.reason
+            blamed[divisor.number] = divisor.reason
 
     return look
 

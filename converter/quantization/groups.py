@@ -77,19 +77,19 @@ class _Assignment:
 
     def _common(self, number: int, rule: Rule) -> Affine | None:
         """Return the fixed quantization that all operands share, if there is one that holds the node's constants."""
-        found: list[Affine] = []
+        fixed: list[Affine] = []
         constants: list[Range] = []
         for tensor, use in self._operands(number, rule):
             if isinstance(use, tuple):
                 constants += [] if rule.clips else [self._range(use)]
             elif tensor in self._fixed:
-                found.append(self._fixed[tensor])
+                fixed.append(self._fixed[tensor])
             else:
                 return None
-        if not found or not all(found[0].same(other) for other in found):
+        if not fixed or not all(fixed[0].same(other) for other in fixed):
             return None
-        held = range_held(found[0], self._type)
-        return found[0] if all(held.holds(r) for r in constants) else None
+        held = range_held(fixed[0], self._type)
+        return fixed[0] if all(held.holds(r) for r in constants) else None
 
     def tie(self) -> None:
         """Group tensors that share a scale."""

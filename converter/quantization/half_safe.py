@@ -33,16 +33,16 @@ def half_safe(model: Model, data: Any) -> tuple[Model, Rescaled]:
     used = _random(model) if data is True else samples(Quantization(activations="int8", data=data), model)
     known = calibrate(model, used, MinMax)
     parts = [_Graph(graph, known[i]) for i, graph in enumerate(model.subgraphs)]
-    made = [part.rescaled() for part in parts]
-    found = replace(model, subgraphs=tuple(graph for graph, _, _ in made))
-    powers = {name: power for _, own, _ in made for name, power in own.items()}
-    left = {name: size for _, _, own in made for name, size in own.items()}
+    rescaled = [part.rescaled() for part in parts]
+    smaller = replace(model, subgraphs=tuple(graph for graph, _, _ in rescaled))
+    powers = {name: power for _, own, _ in rescaled for name, power in own.items()}
+    left = {name: size for _, _, own in rescaled for name, size in own.items()}
     if not powers:
         return model, Rescaled({}, left, data is True)
-    if not (all(part.is_exact for part in parts) and _are_same(model, found, used)):
+    if not (all(part.is_exact for part in parts) and _are_same(model, smaller, used)):
         everything = {name: size for i, graph in enumerate(model.subgraphs) for name, size in _beyond(graph, known[i])}
         return model, Rescaled({}, everything, data is True, "rescaled weights would lose digits in float32")
-    return found, Rescaled(powers, left, data is True)
+    return smaller, Rescaled(powers, left, data is True)
 
 
 def _random(model: Model) -> list[Sample]:
@@ -74,8 +74,8 @@ def _size(known: Ranges, tensor: int) -> float:
 
 
 def _beyond(graph: Subgraph, known: Ranges) -> list[tuple[str, float]]:
-    found = [(graph.tensors[t].name, _size(known, t)) for node in graph.nodes for t in node.outputs]
-    return [(name, size) for name, size in found if size > 2**_EXPONENT]
+    sizes = [(graph.tensors[t].name, _size(known, t)) for node in graph.nodes for t in node.outputs]
+    return [(name, size) for name, size in sizes if size > 2**_EXPONENT]
 
 
 class _Graph:
@@ -92,10 +92,10 @@ class _Graph:
             return self._graph, {}, {}
         whole = [*self._forms.tensors.values(), *self._forms.constants.values()]
         values = solved(self._needs(), whole)
-        made = [t for node in self._graph.nodes for t in node.outputs if t in self._forms.tensors]
-        powers = {t: int(value(self._forms.tensors[t], values)) for t in made}
-        sizes = {t: _size(self._known, t) * 2.0 ** -powers[t] for t in made}
-        name = {t: self._graph.tensors[t].name for t in made}
+        results = [t for node in self._graph.nodes for t in node.outputs if t in self._forms.tensors]
+        powers = {t: int(value(self._forms.tensors[t], values)) for t in results}
+        sizes = {t: _size(self._known, t) * 2.0 ** -powers[t] for t in results}
+        name = {t: self._graph.tensors[t].name for t in results}
         left = {name[t]: size for t, size in sizes.items() if size > 2**_EXPONENT}
         factors = {operand: int(value(form, values)) for operand, form in self._forms.constants.items()}
         return self._with(factors), {name[t]: power for t, power in powers.items() if power}, left

@@ -67,10 +67,10 @@ class Inserted:
 
     def rotate_output(self, number: int, size: int, *, custom: bool) -> None:
         """Rotate a node's result."""
-        node, (made,) = self.nodes[number], self.nodes[number].outputs
-        spec = self.tensors[made]
+        node, (result,) = self.nodes[number], self.nodes[number].outputs
+        spec = self.tensors[result]
         inner = self._push(replace(spec, name=f"{spec.name}/rotated{size}"))
-        self._after.setdefault(number, []).extend(self._rotation(inner, made, size, custom))
+        self._after.setdefault(number, []).extend(self._rotation(inner, result, size, custom))
         self.nodes[number] = replace(node, outputs=(inner,))
 
     def scale_input(self, numbers: Sequence[int], factors: Array) -> None:

@@ -66,10 +66,10 @@ def _quantize(graph: Subgraph, known: Known, how: Quantization, given: Mapping[i
         assigned = assign(graph, chosen, known, type_)
         scales = _with_borders(graph, assigned, known, type_, borders)
         rewritten = rewrite(graph, chosen, scales, type_, borders, known, how.per_channel)
-        found = dict(_refusals(rewritten, chosen)) or dict(_coarser(graph, rewritten, chosen))
-        if not found:
+        refusals = dict(_refusals(rewritten, chosen)) or dict(_coarser(graph, rewritten, chosen))
+        if not refusals:
             return Quantized(known, chosen, scales, rewritten)
-        refused |= found
+        refused |= refusals
 
 
 def _with_borders(graph: Subgraph, scales: Scales, known: Known, type_: TensorType, borders: Borders) -> Scales:
@@ -111,15 +111,15 @@ def _refusals(rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]
 
 def _coarser(graph: Subgraph, rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]:
     """Yield the nodes whose integers are coarser than those of training that their results are converted to."""
-    made = {tensor: number for number, node in enumerate(graph.nodes) for tensor in node.outputs}
+    makers = {tensor: number for number, node in enumerate(graph.nodes) for tensor in node.outputs}
     for number in (n for n, rule in chosen.rules.items() if rule is CONVERSION and n in rewritten.nodes):
         node = rewritten.graph.nodes[rewritten.nodes[number]]
         before, after = (rewritten.graph.tensors[t].quantization for t in (*node.inputs, *node.outputs))
         if before is None or after is None or before.scale[0] <= _COARSEST * after.scale[0]:
             continue
-        producer = made.get(graph.nodes[number].inputs[0])
+        producer = makers.get(graph.nodes[number].inputs[0])
         while producer is not None and producer in chosen.rules and chosen.rules[producer].moves:
-            producer = made.get(graph.nodes[producer].inputs[0])
+            producer = makers.get(graph.nodes[producer].inputs[0])
         if producer is not None and chosen.rules.get(producer, CONVERSION) is not CONVERSION:
             yield producer, f"its integers have steps of {before.scale[0]:.3g}, those of training {after.scale[0]:.3g}"
 

@@ -36,26 +36,26 @@ def with_softsigns(model: Model) -> Model:
 
 
 def _joined(graph: Subgraph) -> Subgraph:
-    made = {tensor: node for node in graph.nodes for tensor in node.outputs}
+    makers = {tensor: node for node in graph.nodes for tensor in node.outputs}
     dropped: list[Node] = []
     nodes = list(graph.nodes)
     for number, node in enumerate(nodes):
-        inner = _inner(graph, made, node)
+        inner = _inner(graph, makers, node)
         if inner:
             nodes[number] = Node(SOFTSIGN, node.inputs[:1], node.outputs, NoOptions())
             dropped += inner
     return replace(graph, nodes=tuple(node for node in nodes if not any(node is other for other in dropped)))
 
 
-def _inner(graph: Subgraph, made: dict[int, Node], node: Node) -> list[Node]:
+def _inner(graph: Subgraph, makers: dict[int, Node], node: Node) -> list[Node]:
     """Return the ABS and ADD of a softsign that ends in ``node``; empty if it isn't one."""
     if node.op is not DIV or node.options != DivOptions():
         return []
     x, divisor = node.inputs
-    total = made.get(divisor)
+    total = makers.get(divisor)
     if total is None or total.op is not ADD or total.options != AddOptions() or not _is_one(graph, total.inputs[1]):
         return []
-    size = made.get(total.inputs[0])
+    size = makers.get(total.inputs[0])
     if size is None or size.op is not ABS or size.inputs != (x,):
         return []
     inner = [size, total]
@@ -106,14 +106,14 @@ def _looked_up(tensors: list[TensorSpec], x: int, y: int) -> Iterator[Node]:
     assert SOFTSIGN.bind is not None
     kernel = SOFTSIGN.bind(NoOptions(), [replace(tensors[x], shape=shape)], [spec])
     assert kernel is not None
-    (found,) = kernel(NoOptions(), [codes])
-    table = _pushed(tensors, replace(spec, data=found))
+    (entries,) = kernel(NoOptions(), [codes])
+    table = _pushed(tensors, replace(spec, data=entries))
     first = _constant(tensors, f"{spec.name}/first", np.int32(128))
     number = replace(tensors[x], type=TensorType.INT32, quantization=None)
-    signed, place = (_like(tensors, number, f"{spec.name}/{name}") for name in ("signed", "place"))
+    signed, index = (_like(tensors, number, f"{spec.name}/{name}") for name in ("signed", "place"))
     yield Node(CAST, (x,), (signed,), CastOptions(TensorType.INT8, TensorType.INT32))
-    yield Node(ADD, (signed, first), (place,), AddOptions())
-    yield Node(GATHER, (table, place), (y,), GatherOptions())
+    yield Node(ADD, (signed, first), (index,), AddOptions())
+    yield Node(GATHER, (table, index), (y,), GatherOptions())
 
 
 def _like(tensors: list[TensorSpec], spec: TensorSpec, name: str) -> int:

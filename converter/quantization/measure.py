@@ -41,8 +41,8 @@ def measure(
         comparison.add(sample)
     layers = [layer for index in done for layer in comparison.layers(index)]
     if how.sensitivity:
-        found = sensitivity(model, done, how, used)
-        layers = [replace(layer, output_sqnr_db=found.get((layer.subgraph, layer.node))) for layer in layers]
+        sqnr_db = sensitivity(model, done, how, used)
+        layers = [replace(layer, output_sqnr_db=sqnr_db.get((layer.subgraph, layer.node))) for layer in layers]
     return QuantizationReport(tuple(layers), tuple(comparison.outputs()), len(samples), len(used))
 
 
@@ -87,8 +87,8 @@ class _Comparison:
         if key not in self._bound:
             assert isinstance(node.op, Op)
             self._bound[key] = (node.op.bind and node.op.bind(node.options, actual, outputs)) or node.op.run
-        made = self._bound[key](node.options, fed)  # outputs, then states
-        for tensor, spec, result in zip(old_node.outputs, outputs, made, strict=False):
+        results = self._bound[key](node.options, fed)  # outputs, then states
+        for tensor, spec, result in zip(old_node.outputs, outputs, results, strict=False):
             if spec.quantization is not None and graph.tensors[tensor].type == TensorType.FLOAT32:
                 yield tensor, dequantize(result, spec.quantization)
 
@@ -164,12 +164,12 @@ def _with_numbers(layer: Layer, part: Quantized, tensor: int, result: _Result | 
 def compared(model: Model, quantized: Model, samples: Sequence[Sample]) -> tuple[Output, ...]:
     """Return the differences between the outputs of a quantized and of the float model."""
     expected, got = Runner(model), QuantizedRunner(quantized)
-    found: dict[tuple[str, str], Difference] = {}
+    differences: dict[tuple[str, str], Difference] = {}
     for sample in samples:
         values = got(sample)
         for name, value in expected(sample).items():
-            found.setdefault((sample[0].key, name), Difference()).add(value, values[name])
-    return tuple(Output(key, name, of.error, of.sqnr_db) for (key, name), of in found.items())
+            differences.setdefault((sample[0].key, name), Difference()).add(value, values[name])
+    return tuple(Output(key, name, of.error, of.sqnr_db) for (key, name), of in differences.items())
 
 
 def as_stored(model: Model, sample: Sample) -> Sample:
@@ -210,14 +210,14 @@ def sensitivity(
     run = Runner(model)
     expected = [run(sample) for sample in samples]
     plain = replace(how, input_type="float32", output_type="float32", strict=False)
-    found = {}
+    sqnr_db = {}
     for index, part in done.items():
         for number in (n for n, rule in part.chosen.rules.items() if not rule.moves and rule is not CONVERSION):
             own = part.chosen.cells[number].writers if number in part.chosen.cells else ()
             others = {n: "another layer is examined" for n in part.chosen.rules if n not in (number, *own)}
             alone, _ = quantize_model(model, plain, {index: part.known}, {index: others})
-            found[index, number] = _total(QuantizedRunner(alone), samples, expected).sqnr_db
-    return found
+            sqnr_db[index, number] = _total(QuantizedRunner(alone), samples, expected).sqnr_db
+    return sqnr_db
 
 
 def _total(run: QuantizedRunner, samples: Sequence[Sample], expected: Sequence[Mapping[str, Array]]) -> Difference:

@@ -38,9 +38,9 @@ def moments(
     """
     entries = {signature.subgraph for signature, _ in samples}
     nodes = [(index, n) for index, numbers in wanted.items() if index in entries for n in numbers]
-    found: dict[int, dict[int, Moments]] = {index: {} for index in wanted}
+    means: dict[int, dict[int, Moments]] = {index: {} for index in wanted}
     for group in _groups(model, nodes):
-        sums = {place: _Sum() for place in group}
+        sums = {operand: _Sum() for operand in group}
         looks: dict[int, dict[int | None, list[tuple[list[int], Look]]]] = {index: {} for index, _ in group}
         for index, n in group:
             graph = model.subgraphs[index]
@@ -50,8 +50,8 @@ def moments(
             run(sample)
         for (index, n), total in sums.items():
             if total.count:
-                found[index][n] = Moments(np.asarray(total.sum) / total.count)
-    return found
+                means[index][n] = Moments(np.asarray(total.sum) / total.count)
+    return means
 
 
 class _Sum:

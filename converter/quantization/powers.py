@@ -67,8 +67,8 @@ class Exponents:
     _unknowns: int = 0
 
     def __post_init__(self) -> None:
-        made = {t for node in self.graph.nodes for t in node.outputs}
-        self.tensors |= {t: {} for t, spec in enumerate(self.graph.tensors) if spec.data is None and t not in made}
+        computed = {t for node in self.graph.nodes for t in node.outputs}
+        self.tensors |= {t: {} for t, spec in enumerate(self.graph.tensors) if spec.data is None and t not in computed}
         for number, node in enumerate(self.graph.nodes):
             self._add(number, node)
         for tensor in self.graph.outputs:
@@ -84,8 +84,8 @@ class Exponents:
             if node.inputs[position] not in self.tensors:
                 self.constants[number, position] = {self._unknowns: _ONE}
                 self._unknowns += 1
-        made = self._result(number, node, read)
-        self.tensors |= dict.fromkeys(filter(self._is_float, node.outputs), made)
+        form = self._result(number, node, read)
+        self.tensors |= dict.fromkeys(filter(self._is_float, node.outputs), form)
 
     def _of(self, number: int, position: int) -> Form:
         key = number, position
@@ -158,11 +158,11 @@ def solved(needs: Sequence[Need], whole: Iterable[Form]) -> dict[int, int]:
         trials = [
             values | {v: values.get(v, 0) + _change(worst.lacks(values) / c, step)} for v, c in worst.form.items()
         ]
-        found = min(trials, key=lambda trial: (_lack(needs, trial), _moved(trial)), default=values)
-        if _lack(needs, found) >= total:
+        best = min(trials, key=lambda trial: (_lack(needs, trial), _moved(trial)), default=values)
+        if _lack(needs, best) >= total:
             needs = [need for need in needs if need is not worst]  # it can't be met, but the others may
         else:
-            values = found
+            values = best
         total = _lack(needs, values)
     return values
 

@@ -74,9 +74,9 @@ def _in_part(model: Model, how: Quantization) -> tuple[Model, QuantizationReport
         raise ConversionError(f"quantize: signatures {kept} have a subgraph that signatures run which stay in float")
     nothing = Subgraph((), (), (), ())
     graphs = tuple(graph if i in taken else nothing for i, graph in enumerate(model.subgraphs))
-    made, report = quantize(replace(model, subgraphs=graphs, signatures=chosen), replace(how, signatures=()))
-    floats, by_key = without_grids(model), {s.key: s for s in made.signatures}
-    merged = tuple(made.subgraphs[i] if i in taken else graph for i, graph in enumerate(floats.subgraphs))
+    quantized, report = quantize(replace(model, subgraphs=graphs, signatures=chosen), replace(how, signatures=()))
+    floats, by_key = without_grids(model), {s.key: s for s in quantized.signatures}
+    merged = tuple(quantized.subgraphs[i] if i in taken else graph for i, graph in enumerate(floats.subgraphs))
     signatures = tuple(by_key.get(s.key, s) for s in model.signatures)
     return replace(floats, subgraphs=merged, signatures=signatures), report
 
@@ -99,10 +99,10 @@ def _searched(model: Model, how: Quantization, progress: Progress, *, signed: bo
     floats = with_constant_weights(without_grids(model))
     search = Search(Priced(floats, samples(how, floats), how.measured, how.weight_only, progress))
     budget = how.budget_bytes
-    found = search.for_ratio(how.min_sqnr_db or 0.0) if budget is None else search.for_size(budget)
-    plain = replace(how, recipe=list(found.recipe), budget=None, min_sqnr_db=None, weight_only=False, strict=False)
-    made, report = _by_recipe(floats, plain, recipe_of(plain.recipe), signed=signed)
-    return made, replace(report, frontier=found, notes=())
+    frontier = search.for_ratio(how.min_sqnr_db or 0.0) if budget is None else search.for_size(budget)
+    plain = replace(how, recipe=list(frontier.recipe), budget=None, min_sqnr_db=None, weight_only=False, strict=False)
+    quantized, report = _by_recipe(floats, plain, recipe_of(plain.recipe), signed=signed)
+    return quantized, replace(report, frontier=frontier, notes=())
 
 
 def _by_recipe(model: Model, how: Quantization, recipe: Recipe, *, signed: bool) -> tuple[Model, QuantizationReport]:
@@ -110,24 +110,24 @@ def _by_recipe(model: Model, how: Quantization, recipe: Recipe, *, signed: bool)
     if recipe.measures and how.data is None:
         raise ConversionError("quantize: this recipe needs representative data: pass Quantization(data=...)")
     whole = with_constant_weights(model)
-    made, report = whole, QuantizationReport()
+    quantized, report = whole, QuantizationReport()
     if recipe.activations is not None:
-        chosen = selections(made, recipe)
-        entering, leaving = borders(made, recipe)
+        chosen = selections(quantized, recipe)
+        entering, leaving = borders(quantized, recipe)
         types = {"input_type": how.input_type, "output_type": how.output_type}
         asked = {
             name: type_ for name, type_ in zip(types, (entering, leaving), strict=True) if types[name] == "float32"
         }
         static = replace(how, recipe=None, activations=recipe.activations.name.lower(), **asked)  # type: ignore[arg-type]
-        made, report = _on_integers(made, static, chosen)
+        quantized, report = _on_integers(quantized, static, chosen)
     used = samples(how, model) if how.data is not None else []
-    made, rows, notes = with_narrow_weights(made, recipe, [as_stored(made, sample) for sample in used])
+    quantized, rows, notes = with_narrow_weights(quantized, recipe, [as_stored(quantized, sample) for sample in used])
     notes = (*unused(whole, recipe), *notes)
     if how.strict and notes:
         raise ConversionError("quantize: strict, and the recipe cannot be followed:\n  " + "\n  ".join(notes))
-    done = replace(without_grids(made), signatures=made.signatures if signed else ())
+    done = replace(without_grids(quantized), signatures=quantized.signatures if signed else ())
     if used and recipe.activations is None:
-        outputs = compared(model, made, used[: how.measured])
+        outputs = compared(model, quantized, used[: how.measured])
         report = replace(report, outputs=outputs, samples=len(used), measured=min(how.measured, len(used)))
     return done, replace(report, weights=rows, notes=notes)
 
@@ -155,9 +155,9 @@ def _selected(
     model: Model, known: Mapping[int, Known], chosen: Sequence[Selection], used: Sequence[Sample]
 ) -> Mapping[int, Known]:
     """Add weight formats and the nodes that stay in float to what is known."""
-    found = moments_of(model, chosen, used)
+    moments = moments_of(model, chosen, used)
     return {
-        i: replace(part, forms=chosen[i].forms, moments=found[i], refused=chosen[i].refused(model.subgraphs[i]))
+        i: replace(part, forms=chosen[i].forms, moments=moments[i], refused=chosen[i].refused(model.subgraphs[i]))
         for i, part in known.items()
     }
 
@@ -169,10 +169,10 @@ def _with_safe_divisions(
     refused: dict[int, dict[int, str]] = {index: {} for index in known}
     while True:
         quantized, done = quantize_model(model, how, known, refused)
-        found = small_divisors(model, quantized, done, used)
-        if not found:
+        unsafe = small_divisors(model, quantized, done, used)
+        if not unsafe:
             return quantized, done
-        for index, reasons in found.items():
+        for index, reasons in unsafe.items():
             refused[index] |= reasons
 
 

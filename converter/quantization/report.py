@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from litecl.converter.quantization.frontier import Frontier
-from litecl.interpreter.frames import Library, frame
+from litecl.interpreter.data_frame import Library, frame
 from litecl.interpreter.html import block, paragraph, table
 
 SCHEMA_VERSION = 1

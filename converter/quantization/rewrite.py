@@ -292,12 +292,12 @@ class _Rewrite:
     def finished(self, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Rewritten:
         """Return the subgraph without unused tensors."""
         whole = replace(self._graph, tensors=tuple(self._tensors), nodes=tuple(self._nodes))
-        made, place = compact_graph(replace(whole, inputs=inputs, outputs=outputs))
+        compacted, moved = compact_graph(replace(whole, inputs=inputs, outputs=outputs))
         return Rewritten(
-            made,
-            {old: place[new] for old, new in self._stored.items() if new in place},
-            dict(zip(self._graph.inputs, made.inputs, strict=True)),
-            dict(zip(self._graph.outputs, made.outputs, strict=True)),
+            compacted,
+            {old: moved[new] for old, new in self._stored.items() if new in moved},
+            dict(zip(self._graph.inputs, compacted.inputs, strict=True)),
+            dict(zip(self._graph.outputs, compacted.outputs, strict=True)),
             self._numbers,
         )
 

@@ -40,9 +40,9 @@ def scaled(spec: TensorSpec, scale: Array, moments: Moments) -> tuple[TensorSpec
 def _candidates(weights: Array, squares: Array) -> Sequence[Array]:
     sizes = np.sqrt(np.maximum(squares, squares.max(initial=0.0) * 1e-8 + 1e-30))
     peaks = np.maximum(np.abs(weights).max(axis=0), np.abs(weights).max(initial=0.0) * 1e-4 + 1e-30)
-    found = [sizes**power / peaks ** (1 - power) for power in _POWERS] + [sizes**power for power in _POWERS[1:]]
-    found += [np.sqrt(sizes / peaks), np.sqrt(np.sqrt(sizes / peaks))]
-    return [np.clip(scale / np.exp(np.log(scale).mean()), 1e-4, 1e4) for scale in found]
+    scales = [sizes**power / peaks ** (1 - power) for power in _POWERS] + [sizes**power for power in _POWERS[1:]]
+    scales += [np.sqrt(sizes / peaks), np.sqrt(np.sqrt(sizes / peaks))]
+    return [np.clip(scale / np.exp(np.log(scale).mean()), 1e-4, 1e4) for scale in scales]
 
 
 def _error(spec: TensorSpec, form: Format, moments: Moments, scale: Array) -> float:

@@ -57,12 +57,12 @@ def stateful(graph: Subgraph) -> Node | None:
     return next((n for n in graph.nodes if open_ and isinstance(n.op, Op) and n.op.states), None)
 
 
-def check_states(graph: Subgraph, what: str) -> None:
-    """Raise ConversionError if dequantized constants would give wrong results. what: names them."""
-    found = stateful(graph)
-    if found is not None:
+def check_states(graph: Subgraph, constants: str) -> None:
+    """Raise ConversionError if dequantized constants would give wrong results. constants: what to call them."""
+    node = stateful(graph)
+    if node is not None:
         raise ConversionError(
-            f"{what} and {found.op.name} cannot be combined if an input has an open dimension: give "
+            f"{constants} and {node.op.name} cannot be combined if an input has an open dimension: give "
             'input_shapes, or convert with quantize="int8" or lstm="while"'
         )
 

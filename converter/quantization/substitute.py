@@ -112,11 +112,11 @@ def _substituted(graph: Subgraph, substitutes: _Substitutes, wanted: Container[i
 
 def _nodes(graph: _Graph, node: Node, substitute: Callable[[_Graph, Node], list[Node] | None] | None) -> Iterator[Node]:
     floats = all(graph.tensors[t].type == TensorType.FLOAT32 for t in node.outputs)
-    found = substitute(graph, node) if substitute is not None and floats else None
-    if found is None:
+    substitutes = substitute(graph, node) if substitute is not None and floats else None
+    if substitutes is None:
         yield node
         return
-    for new in found:
+    for new in substitutes:
         specs = [None if t == ABSENT else graph.tensors[t] for t in new.inputs]
         yield replace(new, version=version_of(new, specs))
 

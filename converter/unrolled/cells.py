@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from litecl.converter.unrolled.links import Links
-from litecl.converter.unrolled.sums import Product, Sum, sum_of
-from litecl.converter.unrolled.views import root
 from litecl.interpreter.graph import Node
-from litecl.interpreter.match import Any, Number, Pattern, Tree, match, match_node
+from litecl.interpreter.match import AnyTensor, Number, Pattern, Tree, match, match_node
 from litecl.interpreter.ops.binary import ADD, MUL, SUB
 from litecl.interpreter.ops.unary import LOGISTIC, RELU, TANH
+from litecl.interpreter.recurrent.patterns import LSTM_GATES, lstm_step
+from litecl.interpreter.steps.links import OPERATORS, Links
+from litecl.interpreter.steps.sums import Product, Sum, sum_of
+from litecl.interpreter.steps.views import root
 
-LSTM_GATES = ("input", "forget", "cell", "output")
 _GATES = (*LSTM_GATES, "reset", "update", "new", "recurrent")
 
 
@@ -42,21 +42,17 @@ class Cell:
 
 
 def _sigmoid(name: str) -> Pattern:
-    return Pattern(LOGISTIC, [Any(name)])
+    return Pattern(LOGISTIC, [AnyTensor(name)])
 
 
-def _lstm(memory: Pattern) -> Pattern:
-    return Pattern(MUL, [_sigmoid("output"), Pattern(TANH, [memory])], name="h")
-
-
-_SCALED = Pattern(MUL, [Any("recurrent"), _sigmoid("reset")])
-_LATE = Pattern(TANH, [Pattern(ADD, [Any("new"), _SCALED])], name="n")
-_EARLY = Pattern(TANH, [Any("new")])
+_SCALED = Pattern(MUL, [AnyTensor("recurrent"), _sigmoid("reset")])
+_LATE = Pattern(TANH, [Pattern(ADD, [AnyTensor("new"), _SCALED])], name="n")
+_EARLY = Pattern(TANH, [AnyTensor("new")])
 
 
 def _torch_gru(before: Tree) -> Pattern:
     """Return PyTorch's h = (before - n) * update + n."""
-    kept = Pattern(MUL, [Pattern(SUB, [before, Any("n")]), _sigmoid("update")])
+    kept = Pattern(MUL, [Pattern(SUB, [before, AnyTensor("n")]), _sigmoid("update")])
     return Pattern(ADD, [_LATE, kept], name="h")  # the first n is bound, the second compared
 
 
@@ -66,25 +62,21 @@ def _keras_first(n: Pattern, name: str) -> Pattern:
 
 def _keras_gru(n: Pattern) -> Pattern:
     """Return Keras' h = update * before + (1 - update) * n."""
-    return Pattern(ADD, [Pattern(MUL, [_sigmoid("update"), Any("before")]), _keras_first(n, "")], name="h")
+    return Pattern(ADD, [Pattern(MUL, [_sigmoid("update"), AnyTensor("before")]), _keras_first(n, "")], name="h")
 
-
-_NEW = Pattern(MUL, [_sigmoid("input"), Pattern(TANH, [Any("cell")])])
-_FIRST = Pattern(MUL, [_sigmoid("input"), Pattern(TANH, [Any("cell")])], name="state")
-_NEXT = Pattern(ADD, [Pattern(MUL, [_sigmoid("forget"), Any("before")]), _NEW], name="state")
 
 # Zeros come first, since "before" matches them too; "new" with "recurrent" comes before "new", which matches any sum.
 _CELLS = (
-    ("LSTM", _lstm(_NEXT)),
-    ("LSTM", _lstm(_FIRST)),
+    ("LSTM", lstm_step(OPERATORS, TANH, AnyTensor)),
+    ("LSTM", lstm_step(OPERATORS, TANH, AnyTensor, first=True)),
     ("GRU", _torch_gru(Number(0))),
-    ("GRU", _torch_gru(Any("before"))),
+    ("GRU", _torch_gru(AnyTensor("before"))),
     ("GRU", _keras_gru(_LATE)),
     ("GRU", _keras_gru(_EARLY)),
     ("GRU", _keras_first(_LATE, "h")),
     ("GRU", _keras_first(_EARLY, "h")),
-    ("RNN", Pattern(TANH, [Any("new")], name="h")),
-    ("RNN", Pattern(RELU, [Any("new")], name="h")),
+    ("RNN", Pattern(TANH, [AnyTensor("new")], name="h")),
+    ("RNN", Pattern(RELU, [AnyTensor("new")], name="h")),
 )
 
 
@@ -99,15 +91,15 @@ def cells(links: Links) -> Iterator[Cell]:
 
 
 def _cell(links: Links, kind: str, pattern: Pattern, node: Node) -> Cell | None:
-    found = match_node(links, pattern, node)
-    units = () if found is None else links.shape(found["h"])[-1:]
-    if found is None or not units:
+    step = match_node(links, pattern, node)
+    units = () if step is None else links.shape(step["h"])[-1:]
+    if step is None or not units:
         return None
-    before = root(links, found["before"]) if "before" in found else None
-    gates = {name: found[name] for name in _GATES if name in found}
-    batch = links.rows(found["h"], units[0])
-    state = found["state"] if kind == "LSTM" else found["h"]
-    plain = Cell(kind, found["h"], state, before, gates, batch, units[0], found.nodes)
+    before = root(links, step["before"]) if "before" in step else None
+    gates = {name: step[name] for name in _GATES if name in step}
+    batch = links.rows(step["h"], units[0])
+    state = step["state"] if kind == "LSTM" else step["h"]
+    plain = Cell(kind, step["h"], state, before, gates, batch, units[0], step.nodes)
     is_early = kind == "GRU" and before is not None and "recurrent" not in gates
     cell = _with_early_reset(links, plain) if is_early else plain
     if kind == "RNN":
@@ -123,10 +115,10 @@ def _with_early_reset(links: Links, cell: Cell) -> Cell | None:
     total = sum_of(links, cell.gates["new"])
     for product in [] if total is None else total.products:
         x = root(links, product.x)
-        found = match(links, Pattern(MUL, [_sigmoid("reset"), Any("h")]), x)
-        if found is not None and root(links, found["h"]) == cell.before:
-            gates = {"reset": found["reset"], **cell.gates}
-            return replace(cell, gates=gates, scaled=x, nodes=(*cell.nodes, *found.nodes))
+        reset = match(links, Pattern(MUL, [_sigmoid("reset"), AnyTensor("h")]), x)
+        if reset is not None and root(links, reset["h"]) == cell.before:
+            gates = {"reset": reset["reset"], **cell.gates}
+            return replace(cell, gates=gates, scaled=x, nodes=(*cell.nodes, *reset.nodes))
     return None
 
 
@@ -141,8 +133,8 @@ def _after_another(links: Links, cell: Cell, pattern: Pattern) -> Cell | None:
         return None
     for product in total.products:
         x = root(links, product.x)
-        found = match(links, pattern, x)
-        earlier = None if found is None else sum_of(links, found["new"])
+        before = match(links, pattern, x)
+        earlier = None if before is None else sum_of(links, before["new"])
         if earlier is not None and _is_earlier(earlier, total):
             return replace(cell, before=x)
     return cell

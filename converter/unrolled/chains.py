@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 
 from litecl.converter.unrolled.cells import Cell
-from litecl.converter.unrolled.links import Links
-from litecl.converter.unrolled.sums import Product, Sum, sum_of
-from litecl.converter.unrolled.views import Step, columns, root, step_of
 from litecl.interpreter.graph import Array
+from litecl.interpreter.steps.links import Links
+from litecl.interpreter.steps.sums import Product, Sum, sum_of
+from litecl.interpreter.steps.views import Step, columns, root, step_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +30,9 @@ class Gate:
 Gates = dict[str, Gate]
 
 
-def chains(found: Iterable[Cell], links: Links) -> Iterator[list[Cell]]:
+def chains(steps: Iterable[Cell], links: Links) -> Iterator[list[Cell]]:
     """Yield the chains of two or more steps, except those that end where two steps start from one state."""
-    cells = list(found)
+    cells = list(steps)
     by_state = {(cell.kind, root(links, cell.state)): cell for cell in cells}
     followers: dict[Cell, list[Cell]] = {}
     heads = []

@@ -11,7 +11,6 @@ import numpy as np
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.lower.builder import Builder
 from litecl.converter.unrolled.layer import Layer, LayerGate
-from litecl.converter.unrolled.views import SWAPPED
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MUL, SUB
 from litecl.interpreter.ops.compare import LESS
@@ -24,6 +23,7 @@ from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.unary import LOGISTIC, TANH
 from litecl.interpreter.schema import TensorType
+from litecl.interpreter.steps.views import SWAPPED
 
 _FLOAT32, _BOOL = TensorType.FLOAT32, TensorType.BOOL
 _FED = ("reset", "update", "new")
@@ -49,8 +49,8 @@ def gru_layer(b: Builder, layer: Layer, x: Value, h: Value) -> Sequence[Value]:
     steps = len(layer.chain)
     at_once = next(n for n in range(min(_AT_ONCE, steps), 0, -1) if steps % n == 0)
     parts = (steps // at_once, at_once, layer.batch, (products.static_shape or ())[-1])
-    made = b.const(np.zeros((steps, layer.batch, layer.units)), np.float32)
-    state = [b.const(0, np.int32), made, h, b.reshape(products, parts, parts)]
+    sequence = b.const(np.zeros((steps, layer.batch, layer.units)), np.float32)
+    state = [b.const(0, np.int32), sequence, h, b.reshape(products, parts, parts)]
     bodies = [
         _function("condition", state, _condition(parts[0])),
         _function("body", state, _body(layer, firsts)),
@@ -96,9 +96,9 @@ class _Body:
     def op(self, op: Op, *operands: Value, options: Any = None, like: Value | None = None, **changes: Any) -> Value:
         """Add a node and return its result; type and shape are those of ``like``, by default the first operand."""
         base = operands[0] if like is None else like
-        made = Value(changes.get("type", base.type), changes.get("shape", base.shape), op.name.lower())
+        result = Value(changes.get("type", base.type), changes.get("shape", base.shape), op.name.lower())
         options = op.options() if options is None else options
-        return self._function.add(Node(op, operands, [made], options, op.name.lower())).output
+        return self._function.add(Node(op, operands, [result], options, op.name.lower())).output
 
     def sigmoid(self, a: Value, b: Value) -> Value:
         """Return sigmoid(a + b)."""
@@ -139,7 +139,7 @@ def _condition(trips: int) -> Callable[[_Body, Sequence[Value]], list[Value]]:
 
 def _body(layer: Layer, firsts: Sequence[int]) -> Callable[[_Body, Sequence[Value]], list[Value]]:
     def build(body: _Body, arguments: Sequence[Value]) -> list[Value]:
-        time, made, h, products = arguments
+        time, sequence, h, products = arguments
         shape = (products.static_shape or ())[1:]
         x = body.op(GATHER, products, time, options=GatherOptions(axis=0), shape=shape)
         made_now = []
@@ -147,8 +147,8 @@ def _body(layer: Layer, firsts: Sequence[int]) -> Callable[[_Body, Sequence[Valu
             h = _step(body, layer, h, [body.columns(x, first, h, step) for first in firsts])
             made_now.append(body.reshape(h, (1, layer.batch, layer.units)))
         rows = body.joined(made_now)
-        place = body.op(MUL, time, constant(np.array([shape[0], 0, 0], np.int32)), shape=(3,))
-        after = body.op(DYNAMIC_UPDATE_SLICE, made, rows, place)
+        begin = body.op(MUL, time, constant(np.array([shape[0], 0, 0], np.int32)), shape=(3,))
+        after = body.op(DYNAMIC_UPDATE_SLICE, sequence, rows, begin)
         return [body.op(ADD, time, constant(np.array(1, np.int32))), after, h, products]
 
     return build

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.converter.unrolled import views
 from litecl.converter.unrolled.cells import Cell
 from litecl.converter.unrolled.chains import Gate, Gates, gates_of
-from litecl.converter.unrolled.links import Links
-from litecl.converter.unrolled.sums import product_of
 from litecl.interpreter.graph import Array
+from litecl.interpreter.steps import views
+from litecl.interpreter.steps.links import Links
+from litecl.interpreter.steps.sums import product_of
 
 _WITHOUT_STEPS = ("recurrent",)
 
@@ -58,10 +58,10 @@ class Layer:
 def layer_of(links: Links, chain: Sequence[Cell]) -> Layer | None:
     """Return the layer that a chain computes; None if its steps differ."""
     sizes = {(cell.batch, cell.units) for cell in chain}
-    found = gates_of(links, list(chain)) if len(sizes) == 1 else None
-    if found is None:
+    taken_apart = gates_of(links, list(chain)) if len(sizes) == 1 else None
+    if taken_apart is None:
         return None
-    (first, *later), h = found
+    (first, *later), h = taken_apart
     widths = {gate.step.count for gates in later for gate in gates.values() if gate.step and gate.weights is None}
     if not widths <= {chain[0].units}:
         return None
@@ -85,9 +85,9 @@ def _sequence(links: Links, steps: Sequence[Gates], batch: int) -> views.Sequenc
     read = [
         {gate.step and (gate.step.sequence, gate.step.index) for gate in gates.values()} - {None} for gates in steps
     ]
-    if any(len(found) != 1 for found in read):
+    if any(len(steps_read) != 1 for steps_read in read):
         return None
-    order = [found.pop() for found in read]
+    order = [steps_read.pop() for steps_read in read]
     sequences, indices = {pair[0] for pair in order if pair}, [pair[1] for pair in order if pair]
     (sequence,) = sequences if len(sequences) == 1 else (None,)
     if sequence is None:
@@ -135,11 +135,11 @@ def _is_uniform(links: Links, layer: Layer) -> bool:
 
 def _with_weights(links: Links, layer: Layer) -> Layer | None:
     """Replace products in the sequence by their weights, and the sequence by the products' operand."""
-    made = {name: _multiplied(links, layer, gate) for name, gate in layer.gates.items()}
-    origins = {found[0] for found in made.values() if found is not None}
-    if len(origins) != 1 or None in made.values():
+    multiplied = {name: _multiplied(links, layer, gate) for name, gate in layer.gates.items()}
+    origins = {pair[0] for pair in multiplied.values() if pair is not None}
+    if len(origins) != 1 or None in multiplied.values():
         return None
-    gates = {name: found[1] for name, found in made.items() if found is not None}
+    gates = {name: pair[1] for name, pair in multiplied.items() if pair is not None}
     whole = replace(layer, sequence=origins.pop(), gates=gates)
     return whole if _is_uniform(links, whole) else None
 

@@ -11,13 +11,13 @@ from litecl.converter.lower.lstm import lstm_layer, rnn_layer
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
 from litecl.converter.passes.tflite.reshapes import join_reshapes
 from litecl.converter.unrolled import gru
-from litecl.converter.unrolled.cells import LSTM_GATES
 from litecl.converter.unrolled.layer import Layer
 from litecl.converter.unrolled.results import MemoryResult, Result, SequenceResult, StepResult
-from litecl.converter.unrolled.views import SWAPPED
 from litecl.interpreter.graph import Array, Subgraph
 from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.recurrent.patterns import LSTM_GATES
 from litecl.interpreter.schema import TensorType
+from litecl.interpreter.steps.views import SWAPPED
 
 _FLOAT32 = TensorType.FLOAT32
 
@@ -38,10 +38,10 @@ def module_of(graph: Subgraph, layer: Layer, wanted: Sequence[Result], name: str
     function = Function(name, list(operands.values()), [])
     b = Builder(function, Node("", [], [Value(_FLOAT32, (layer.batch, layer.units), name)], {}, name))
     states = [_state(b, layer, None if t is None else operands[t]) for t in (layer.h, layer.c)]
-    made = _Made(b, layer, _LAYERS[layer.kind](b, layer, operands[layer.sequence.tensor], *states))
+    results = _Results(b, layer, _LAYERS[layer.kind](b, layer, operands[layer.sequence.tensor], *states))
     steps = {result.index for result in wanted if isinstance(result, StepResult)}
     alone = steps == {len(layer.chain) - 1}
-    function.outputs = [made.result(result, alone=alone) for result in wanted]
+    function.outputs = [results.result(result, alone=alone) for result in wanted]
     function.tidy()
     while join_reshapes(function):
         pass
@@ -88,7 +88,7 @@ _LAYERS: dict[str, Callable[[Builder, Layer, Value, Value, Value], Sequence[Valu
 
 
 @dataclass(frozen=True)
-class _Made:
+class _Results:
     """The results of a layer's nodes: the hidden states, the last of them, and an LSTM's last memory."""
 
     b: Builder

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from litecl.converter.unrolled.cells import Cell
-from litecl.converter.unrolled.links import Links
-from litecl.converter.unrolled.views import SWAPPED, root
 from litecl.interpreter.graph import Node, Shape
 from litecl.interpreter.ops.concatenation import CONCATENATION
 from litecl.interpreter.ops.pack import PACK
 from litecl.interpreter.ops.reshape import RESHAPE
 from litecl.interpreter.ops.transpose import TRANSPOSE
+from litecl.interpreter.steps.links import Links
+from litecl.interpreter.steps.views import SWAPPED, root
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ def results_of(links: Links, chain: Sequence[Cell]) -> Iterator[Result]:
     last = chain[-1]
     if last.state != last.h:
         yield MemoryResult(last.state, links.shape(last.state))
-    for found in _sequences(links, chain):
-        yield found
-        yield from _reordered(links, found, chain)
+    for sequence in _sequences(links, chain):
+        yield sequence
+        yield from _reordered(links, sequence, chain)
 
 
 def _sequences(links: Links, chain: Sequence[Cell]) -> Iterator[SequenceResult]:
@@ -88,13 +88,13 @@ def _axis(links: Links, node: Node, cell: Cell) -> int | None:
     return 1 if outer == cell.batch and int(np.prod(shape[axis:])) == cell.units else None
 
 
-def _reordered(links: Links, found: SequenceResult, chain: Sequence[Cell]) -> Iterator[SequenceResult]:
+def _reordered(links: Links, sequence: SequenceResult, chain: Sequence[Cell]) -> Iterator[SequenceResult]:
     """Yield the sequence reshaped, or with time and batch swapped, as nodes compute it."""
     sizes = (len(chain), chain[0].batch)
-    whole = (*(sizes if found.axis == 0 else sizes[::-1]), chain[0].units)
-    for node in links.consumers(found.tensor):
+    whole = (*(sizes if sequence.axis == 0 else sizes[::-1]), chain[0].units)
+    for node in links.consumers(sequence.tensor):
         shape = links.shape(node.outputs[0]) if node.outputs else ()
         if node.op is RESHAPE and shape:
-            yield replace(found, tensor=node.outputs[0], shape=shape)
-        elif node.op is TRANSPOSE and links.integers(node.inputs[1]) == SWAPPED and found.shape == whole:
-            yield replace(found, tensor=node.outputs[0], shape=shape, axis=1 - found.axis)
+            yield replace(sequence, tensor=node.outputs[0], shape=shape)
+        elif node.op is TRANSPOSE and links.integers(node.inputs[1]) == SWAPPED and sequence.shape == whole:
+            yield replace(sequence, tensor=node.outputs[0], shape=shape, axis=1 - sequence.axis)

@@ -10,13 +10,13 @@ from litecl.converter.report import FusionRecord
 from litecl.converter.unrolled.cells import cells
 from litecl.converter.unrolled.chains import chains
 from litecl.converter.unrolled.layer import Layer, layer_of
-from litecl.converter.unrolled.links import Links
 from litecl.converter.unrolled.nodes import module_of, operands_of, pays
 from litecl.converter.unrolled.results import Result, results_of
 from litecl.converter.unrolled.unfused import unfused
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.control import WHILE
+from litecl.interpreter.steps.links import Links
 
 
 def roll_up(model: Model) -> tuple[Model, list[FusionRecord]]:
@@ -27,9 +27,9 @@ def roll_up(model: Model) -> tuple[Model, list[FusionRecord]]:
     """
     records: list[FusionRecord] = []
     for index in range(len(model.subgraphs)):
-        while (found := _round(model, index))[1]:  # a rolled-up layer may be the sequence of another one
-            model = found[0]
-            records += found[1]
+        while (rolled := _round(model, index))[1]:  # a rolled-up layer may be the sequence of another one
+            model = rolled[0]
+            records += rolled[1]
     return (compact(model), records) if records else (model, records)
 
 
@@ -88,13 +88,13 @@ def _rolled(
     graph = model.subgraphs[index]
     operands = [places.get(t, t) for t in operands_of(layer)]
     name = f"{graph.tensors[layer.chain[-1].h].name}/rolled_up"
-    made = emit({"layer": module_of(graph, layer, wanted, name)})
-    tensors, place = _joined(graph, made.subgraphs[0], operands)
-    renamed = {result.tensor: place[t] for result, t in zip(wanted, made.subgraphs[0].outputs, strict=True)}
+    layer_model = emit({"layer": module_of(graph, layer, wanted, name)})
+    tensors, moved = _joined(graph, layer_model.subgraphs[0], operands)
+    renamed = {result.tensor: moved[t] for result, t in zip(wanted, layer_model.subgraphs[0].outputs, strict=True)}
     places.update(renamed)
     for old, new in renamed.items():
         tensors[new] = replace(tensors[new], name=graph.tensors[old].name)
-    inner = [_called(node.moved(place), len(model.subgraphs) - 1) for node in made.subgraphs[0].nodes]
+    inner = [_called(node.moved(moved), len(model.subgraphs) - 1) for node in layer_model.subgraphs[0].nodes]
     head = next(n for n, node in enumerate(graph.nodes) if layer.chain[0].h in node.outputs)
     before, after = (
         [replace(node, inputs=tuple(renamed.get(t, t) for t in node.inputs)) for node in part if _lives(node, live)]
@@ -102,7 +102,7 @@ def _rolled(
     )
     outputs = tuple(renamed.get(t, t) for t in graph.outputs)
     rolled = replace(graph, tensors=tuple(tensors), nodes=(*before, *inner, *after), outputs=outputs)
-    subgraphs = (*model.subgraphs[:index], rolled, *model.subgraphs[index + 1 :], *made.subgraphs[1:])
+    subgraphs = (*model.subgraphs[:index], rolled, *model.subgraphs[index + 1 :], *layer_model.subgraphs[1:])
     signatures = tuple(
         replace(s, outputs={key: renamed.get(t, t) for key, t in s.outputs.items()}) if s.subgraph == index else s
         for s in model.signatures
@@ -114,21 +114,21 @@ def _lives(node: Node, live: Container[int]) -> bool:
     return _acts(node) or any(t in live for t in node.outputs)
 
 
-def _joined(graph: Subgraph, made: Subgraph, operands: Sequence[int]) -> tuple[list[TensorSpec], dict[int, int]]:
-    """Return the tensors of both graphs, and the new indices of the made one's, whose inputs are ``operands``."""
-    tensors, place = list(graph.tensors), {ABSENT: ABSENT, **dict(zip(made.inputs, operands, strict=True))}
+def _joined(graph: Subgraph, inner: Subgraph, operands: Sequence[int]) -> tuple[list[TensorSpec], dict[int, int]]:
+    """Return the tensors of both graphs, and the new indices of the inner one's, whose inputs are ``operands``."""
+    tensors, moved = list(graph.tensors), {ABSENT: ABSENT, **dict(zip(inner.inputs, operands, strict=True))}
     names = {spec.name for spec in tensors}
-    for number, spec in enumerate(made.tensors):
-        if number not in place:
-            place[number] = len(tensors)
+    for number, spec in enumerate(inner.tensors):
+        if number not in moved:
+            moved[number] = len(tensors)
             tensors.append(replace(spec, name=_unique(spec.name, names)))
-    return tensors, place
+    return tensors, moved
 
 
 def _unique(name: str, names: set[str]) -> str:
-    found = next(n for n in itertools.chain([name], (f"{name}_{i}" for i in itertools.count(1))) if n not in names)
-    names.add(found)
-    return found
+    unique = next(n for n in itertools.chain([name], (f"{name}_{i}" for i in itertools.count(1))) if n not in names)
+    names.add(unique)
+    return unique
 
 
 def _called(node: Node, offset: int) -> Node:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
 
+from litecl.delegate.backend.protocols import Memory
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.native import features
 from litecl.delegate.native.backend import NativeDevice, NativeFound
@@ -99,7 +100,7 @@ class PackingDevice(NativeDevice):
 class NotRun:
     """See ``Execution`` in delegate/backend/protocols.py."""
 
-    memory: NativeMemory
+    memory: Memory
     manner = Manner("one kernel")
     at_once = None
 

@@ -3,12 +3,12 @@
 from litecl.delegate.cl_op import Activation
 from litecl.delegate.kit.claims import fused_activation
 from litecl.delegate.plan.graph import NONE, RegionGraph, RegionNode
-from litecl.interpreter.match import Any, Pattern, match_node
+from litecl.interpreter.match import AnyTensor, Pattern, match_node
 from litecl.interpreter.ops.binary import MUL
 from litecl.interpreter.ops.unary import LOGISTIC
 
 _SWISH = Activation("SWISH", 0.0, 0.0)
-_SWISH_OF = Pattern(MUL, [Any("x"), Pattern(LOGISTIC, [Any("x")])])
+_SWISH_OF = Pattern(MUL, [AnyTensor("x"), Pattern(LOGISTIC, [AnyTensor("x")])])
 
 
 def activation_after(graph: RegionGraph, tensor: int) -> tuple[Activation, tuple[RegionNode, ...]] | None:

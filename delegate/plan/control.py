@@ -121,7 +121,8 @@ def _callee(
         results = [values.operand(t) if values.is_needed(t) else None for t in node.outputs]
     graph, specs = values.request.model.subgraphs[subgraph], values.request.specs[subgraph]
     computed = {t for inner in graph.nodes for t in inner.outputs if specs[t].data is None}
-    outputs = [(t, x) for t, x in zip(graph.outputs, results, strict=True) if x is not None]
+    written = (x if x is None or x.data is None else None for x in results)  # a constant never is
+    outputs = [(t, x) for t, x in zip(graph.outputs, written, strict=True) if x is not None]
     pinned: dict[int, Operand] = {}
     for tensor, result in outputs:
         if tensor in computed:

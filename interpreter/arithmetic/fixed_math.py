@@ -148,8 +148,8 @@ _LOGISTIC[list(_ROUNDED_UP)] += 1
 def logistic16(x: Array) -> Array:
     """Return the logistic function of ``x / 12288`` in units of 2**-15, by interpolation (integer_ops/logistic.h)."""
     size = np.abs(x)
-    place = np.minimum(size >> 9, 254)
-    between = (_LOGISTIC[place] << 9) + (size & 511) * (_LOGISTIC[place + 1] - _LOGISTIC[place])
+    index = np.minimum(size >> 9, 254)
+    between = (_LOGISTIC[index] << 9) + (size & 511) * (_LOGISTIC[index + 1] - _LOGISTIC[index])
     between = np.where(size >> 9 >= 255, 0x7FFF << 10, between)
     return np.where(x >= 0, between + (1 << 9), (1 << 25) - between + (1 << 9) - 1) >> 10
 
@@ -157,8 +157,8 @@ def logistic16(x: Array) -> Array:
 def tanh16(x: Array) -> Array:
     """Return the hyperbolic tangent of ``x / 12288`` in units of 2**-15, by interpolation (integer_ops/tanh.h)."""
     size = np.abs(x)
-    place = np.minimum(size >> 8, 254)
-    between = (_LOGISTIC[place] << 8) + (size & 255) * (_LOGISTIC[place + 1] - _LOGISTIC[place])
+    index = np.minimum(size >> 8, 254)
+    between = (_LOGISTIC[index] << 8) + (size & 255) * (_LOGISTIC[index + 1] - _LOGISTIC[index])
     between = np.where(size >> 8 >= 255, 0xFFFF << 8, between)
     half, rounding = 1 << 23, 1 << 7
     return np.where(x >= 0, between - half + rounding, -between + half + rounding - 1) >> 8

@@ -108,10 +108,10 @@ def _newton(x: Array, bits: int) -> Array:
     The starting value is so close that nothing saturates.
     """
 
-    rounding, places = np.array(1 << (bits - 2)), np.array(bits - 1)
+    rounding, shift = np.array(1 << (bits - 2)), np.array(bits - 1)
 
     def times(a: Array, b: Array | int) -> Array:
-        return np.asarray((a * b + rounding) >> places)
+        return np.asarray((a * b + rounding) >> shift)
 
     half = (x + _one(bits) + 1) >> 1  # the sum is positive, so this rounds a half up
     result = _constant(1515870810, bits) + times(half, _constant(-1010580540, bits))

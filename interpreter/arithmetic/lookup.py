@@ -88,6 +88,6 @@ def table_of_16_bits(
 
 def interpolated(table: Array, x: Array) -> Array:
     """Return the results for 16-bit elements, interpolated between two of 513 entries."""
-    place = (x.astype(np.int64) >> 7) + 256
-    slope = (table[place + 1] - table[place]).astype(np.int16).astype(np.int64)  # TFLite's 16-bit slope wraps
-    return np.asarray(table[place] + ((slope * (x & 0x7F) + 64) >> 7))
+    index = (x.astype(np.int64) >> 7) + 256
+    slope = (table[index + 1] - table[index]).astype(np.int16).astype(np.int64)  # TFLite's 16-bit slope wraps
+    return np.asarray(table[index] + ((slope * (x & 0x7F) + 64) >> 7))

@@ -7,8 +7,8 @@ def murmur64(data: bytes, seed: int = _SEED) -> int:
     """Return a 64-bit hash of all bytes."""
     result = seed ^ (len(data) * _FACTOR & _MASK)
     whole = len(data) - len(data) % 8
-    for place in range(0, whole, 8):
-        word = int.from_bytes(data[place : place + 8], "little") * _FACTOR & _MASK
+    for offset in range(0, whole, 8):
+        word = int.from_bytes(data[offset : offset + 8], "little") * _FACTOR & _MASK
         word = (word ^ word >> 47) * _FACTOR & _MASK
         result = (result ^ word) * _FACTOR & _MASK
     if whole < len(data):

@@ -45,12 +45,12 @@ def placed(zipped: bytes, start: int) -> bytes:
 
 def _shifted(zipped: bytes, by: int) -> bytes:
     """Return a zip with all offsets increased by ``by``."""
-    made, end = bytearray(zipped), zipped.rfind(b"PK\x05\x06")
-    size, offset = struct.unpack_from("<II", made, end + 12)
-    struct.pack_into("<I", made, end + 16, offset + by)
+    shifted, end = bytearray(zipped), zipped.rfind(b"PK\x05\x06")
+    size, offset = struct.unpack_from("<II", shifted, end + 12)
+    struct.pack_into("<I", shifted, end + 16, offset + by)
     for at, entry in _entries(memoryview(zipped)[end - size : end]):
-        struct.pack_into("<I", made, end - size + at + _ENTRY.size - 4, entry + by)
-    return bytes(made)
+        struct.pack_into("<I", shifted, end - size + at + _ENTRY.size - 4, entry + by)
+    return bytes(shifted)
 
 
 def _entries(directory: memoryview) -> Iterator[tuple[int, int]]:

@@ -118,9 +118,9 @@ class _Decoder:
                 raise
         return record
 
-    def _check(self, position: int, size: int, what: str) -> None:
+    def _check(self, position: int, size: int, name: str) -> None:
         if position < 0 or position + size > self._size:
-            raise _Malformed(f"{what} of {size} bytes at {position} is outside the file of {self._size} bytes")
+            raise _Malformed(f"{name} of {size} bytes at {position} is outside the file of {self._size} bytes")
 
     def _spend(self, size: int) -> None:
         self._left -= size
@@ -130,16 +130,16 @@ class _Decoder:
     def _vtable(self, position: int) -> tuple[int, ...]:
         """Return the offsets of a table's fields from its start, by slot; 0 for an absent one."""
         start = position - int(self.scalar(position, "int"))
-        found = self._vtables.get(start)
-        if found is not None:
-            return found
+        offsets = self._vtables.get(start)
+        if offsets is not None:
+            return offsets
         size = int(self.scalar(start, "ushort"))
         if size < 4 or size % 2:
             raise _Malformed(f"vtable of {size} bytes")
         self._check(start, size, "vtable")
-        found = struct.unpack_from(f"<{size // 2}H", self._data, start)[2:]
-        self._vtables[start] = found
-        return found
+        offsets = struct.unpack_from(f"<{size // 2}H", self._data, start)[2:]
+        self._vtables[start] = offsets
+        return offsets
 
     def _field(self, field: Field, vtable: tuple[int, ...], table: int) -> Any:
         position = table + vtable[field.slot]

@@ -52,7 +52,10 @@ def encode_options(options: object) -> Record | None:
     table = next((each.__name__ for each in type(options).__mro__ if each.__name__ in TABLES), None)
     if table is None:
         raise ModelError(f"options {type(options).__name__} are not a table of the schema")
-    return Record(table, **{name: _encoded(value) for name, value in vars(options).items()})
+    values = {name: _encoded(value) for name, value in vars(options).items()}
+    if table == "ReshapeOptions" and not values["new_shape"]:
+        del values["new_shape"]  # OpenVINO takes an empty one, not the operand, for the shape
+    return Record(table, **values)
 
 
 def decode_custom_options(op: Op | ControlOp, data: bytes) -> Any:

@@ -66,8 +66,8 @@ def builtin_code(code: Record) -> int:
 
 
 def _options(operator: Record) -> Record | None:
-    found: Record | None = operator.builtin_options or operator.builtin_options2
-    return found
+    options: Record | None = operator.builtin_options or operator.builtin_options2
+    return options
 
 
 def _callees(operator: Record) -> Iterator[tuple[tuple[str, str], int]]:
@@ -96,9 +96,9 @@ def _subgraph(where: str, subgraph: Record, model: Record, size_bytes: int) -> N
         _tensor(f"{where}, tensor {index}", tensor, model, tensors)
     for index, operator in enumerate(subgraph.operators or []):
         _operator(f"{where}, operator {index}", operator, model, tensors, size_bytes)
-    for what in ("inputs", "outputs"):
-        for tensor in _ints(subgraph.fields[what]):
-            _index(where, what[:-1], tensor, "tensors", tensors)
+    for role in ("inputs", "outputs"):
+        for tensor in _ints(subgraph.fields[role]):
+            _index(where, role[:-1], tensor, "tensors", tensors)
     _origins(where, subgraph, model)
 
 
@@ -205,10 +205,10 @@ def _sparse_level(where: str, level: Record) -> None:
 
 def _operator(where: str, operator: Record, model: Record, tensors: Sequence[Record], size_bytes: int) -> None:
     _index(where, "operator code", operator.opcode_index, "operator codes", model.operator_codes or [])
-    for what in ("inputs", "outputs", "intermediates"):
-        for tensor in _ints(operator.fields[what]):
+    for role in ("inputs", "outputs", "intermediates"):
+        for tensor in _ints(operator.fields[role]):
             if tensor != ABSENT:
-                _index(where, what[:-1], tensor, "tensors", tensors)
+                _index(where, role[:-1], tensor, "tensors", tensors)
     both = set(_ints(operator.inputs)) & set(_ints(operator.outputs)) - {ABSENT}
     if both:
         raise ModelError(f"{where}: tensor {min(both)} is both input and output")
@@ -290,9 +290,9 @@ def _span(where: str, offset: int, size: int, size_bytes: int) -> None:
         raise ModelError(f"{where}: {size} bytes at {offset} reach past the end of the file of {size_bytes} bytes")
 
 
-def _index(where: str, what: str, index: int, things: str, all_: Sequence[Any]) -> None:
+def _index(where: str, role: str, index: int, things: str, all_: Sequence[Any]) -> None:
     if not 0 <= index < len(all_):
-        raise ModelError(f"{where}: {what} {index} out of range for {len(all_)} {things}")
+        raise ModelError(f"{where}: {role} {index} out of range for {len(all_)} {things}")
 
 
 def _ints(values: Iterable[int] | None) -> tuple[int, ...]:

@@ -37,14 +37,31 @@ def operator(
             raise ShapeError(f"expected other operands, got {[spec.type.name for spec in given]}: {error}") from error
 
     def compute(options: Any, inputs: Inputs) -> list[Array]:
-        made = run(options, *inputs)
-        return [made] if isinstance(made, np.ndarray) else list(made)
+        result = run(options, *inputs)
+        return [result] if isinstance(result, np.ndarray) else list(result)
 
     return Op(name, options=options, infer=infer, run=compute, custom=True, pure=pure)
 
 
 def texts(values: Sequence[bytes], shape: Shape | None = None) -> Array:
     """Return texts as an array, by default a vector."""
-    made = np.empty(len(values), object)
-    made[:] = values
-    return made if shape is None else made.reshape(shape)
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array if shape is None else array.reshape(shape)
+
+
+def sparse(rows: Sequence[Sequence[Any]]) -> tuple[Array, list[Any], Array]:
+    """Return ragged rows as a sparse matrix: each element's row and column [n, 2], the elements, and the shape [2]."""
+    indices = [(row, column) for row, elements in enumerate(rows) for column in range(len(elements))]
+    shape = np.array([len(rows), max(map(len, rows), default=0)], np.int64)
+    return np.array(indices, np.int64).reshape(-1, 2), [element for row in rows for element in row], shape
+
+
+def decoded(data: bytes) -> str:
+    """Return bytes as UTF-8; ``encoded`` gives invalid ones back."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def encoded(text: str) -> bytes:
+    """Return a text in UTF-8, with the invalid bytes that ``decoded`` read."""
+    return text.encode("utf-8", "surrogateescape")

@@ -39,11 +39,11 @@ def pattern(text: str) -> "re.Pattern[str]":
 
 def _translated(text: str) -> str:
     """Translate the syntax in which the two differ: ends of texts, and classes by name."""
-    made, at, in_class = [], 0, False
+    parts, at, in_class = [], 0, False
     while at < len(text):
         char = text[at]
         if char == "\\":
-            made.append(_escape(text, at))
+            parts.append(_escape(text, at))
             at += 2
             continue
         if in_class and text.startswith("[:", at):
@@ -51,25 +51,25 @@ def _translated(text: str) -> str:
             name = text[at + 2 : end]
             if end < 0 or name not in _CLASSES:
                 raise ModelError(f"the regular expression {text!r}: no class {name!r}")
-            made.append(_CLASSES[name])
+            parts.append(_CLASSES[name])
             at = end + 2
             continue
         if char == "[" and not in_class:
             in_class = True
             first = 2 if text.startswith("[^", at) else 1
-            made.append(text[at : at + first])
+            parts.append(text[at : at + first])
             at += first
             if text.startswith("]", at):
-                made.append("\\]")
+                parts.append("\\]")
                 at += 1
             continue
         in_class = in_class and char != "]"
         # Python may some day give characters within a class, such as -- and [, another meaning.
-        made.append("\\[" if in_class and char == "[" else "\\Z" if char == "$" and not in_class else char)
+        parts.append("\\[" if in_class and char == "[" else "\\Z" if char == "$" and not in_class else char)
         at += 1
     if "(?" in text and re.search(r"\(\?[a-zA-Z]*m", text):
         raise ModelError(f"the regular expression {text!r}: lines are not supported, only whole texts")
-    return "".join(made)
+    return "".join(parts)
 
 
 def _escape(text: str, at: int) -> str:
@@ -81,21 +81,21 @@ def _escape(text: str, at: int) -> str:
 
 def replaced(text: str, wanted: str, rewrite: str, *, everywhere: bool) -> str:
     """Rewrite the first match of a pattern, or all; ``\\1`` in ``rewrite`` is a group."""
-    made: list[str] = []
+    parts: list[str] = []
     end = 0
     for match in pattern(wanted).finditer(text):
-        if match.start() == match.end() == end and made:
+        if match.start() == match.end() == end and parts:
             continue  # an empty match right behind a match does not count
-        made += [text[end : match.start()], _rewritten(match, rewrite)]
+        parts += [text[end : match.start()], _rewritten(match, rewrite)]
         end = match.end()
         if not everywhere:
             break
-    return "".join([*made, text[end:]])
+    return "".join([*parts, text[end:]])
 
 
 def _rewritten(match: "re.Match[str]", rewrite: str) -> str:
-    def escaped(found: "re.Match[str]") -> str:
-        code = found[1]
+    def escaped(escape: "re.Match[str]") -> str:
+        code = escape[1]
         return (match[int(code)] or "") if code.isdigit() else code
 
     return re.sub(r"\\(.)", escaped, rewrite, flags=re.DOTALL)

@@ -122,8 +122,8 @@ def factors(x: TensorSpec, weights: TensorSpec, allowed: Collection[TensorType])
 
 def same_type(*specs: TensorSpec) -> TensorType:
     """Return the one type that all tensors share."""
-    found = {spec.type for spec in specs}
-    if len(found) > 1:
+    kinds = {spec.type for spec in specs}
+    if len(kinds) > 1:
         raise ShapeError(f"types differ: {', '.join(spec.type.name for spec in specs)}")
     return specs[0].type
 
@@ -188,6 +188,6 @@ def typed(inputs: Specs, *expected: TensorType) -> list[TensorSpec]:
 
 def bits(**values: int) -> None:
     """Refuse shifts and bit counts, given by name, outside 0 to 31."""
-    for what, value in values.items():
+    for name, value in values.items():
         if not 0 <= value < 32:
-            raise ShapeError(f"expected {what} of 0 to 31, got {value}")
+            raise ShapeError(f"expected {name} of 0 to 31, got {value}")

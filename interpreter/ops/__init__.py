@@ -148,16 +148,16 @@ class _Operators(Mapping[str, Op | ControlOp]):
 
     def __getitem__(self, name: str) -> Op | ControlOp:
         """Return an operator; if it has several forms, the one that selects among them."""
-        found = (op for module in MODULES.naming(name) for op in _records(module))
-        forms = [op for op in found if op.name == name and op.custom == self._custom]
+        records = (op for module in MODULES.naming(name) for op in _records(module))
+        forms = [op for op in records if op.name == name and op.custom == self._custom]
         if not forms:
             raise KeyError(name)
         return next((op for op in forms if isinstance(op, Op) and op.select is not None), forms[0])
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names, by module."""
-        found = (op for module in MODULES for op in _records(module))
-        return iter(dict.fromkeys(op.name for op in found if op.custom == self._custom))
+        records = (op for module in MODULES for op in _records(module))
+        return iter(dict.fromkeys(op.name for op in records if op.custom == self._custom))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

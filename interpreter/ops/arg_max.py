@@ -33,9 +33,9 @@ def _of_numbers(function: Callable[..., Any], lost: float, x: Array, axis: int) 
     """
     if not np.issubdtype(x.dtype, np.floating) or not (strange := np.isnan(x)).any():
         return function(x, axis=axis)
-    found = function(np.where(strange, x.dtype.type(lost), x), axis=axis)
-    is_strange = np.take_along_axis(strange, np.expand_dims(found, axis), axis).squeeze(axis)
-    return np.where(is_strange, np.argmax(~strange, axis=axis), found)
+    best = function(np.where(strange, x.dtype.type(lost), x), axis=axis)
+    is_strange = np.take_along_axis(strange, np.expand_dims(best, axis), axis).squeeze(axis)
+    return np.where(is_strange, np.argmax(~strange, axis=axis), best)
 
 
 def _arg(name: str, options: type, function: Callable[..., Any], lost: float) -> Op:

@@ -89,15 +89,15 @@ def filterbank(options: MfccOptions, bins: int, rate: int) -> Array:
     first, last = int(1.5 + options.lower_frequency_limit / step), int(options.upper_frequency_limit / step)
     if last >= bins:
         raise ModelError(f"{options.upper_frequency_limit} Hz are beyond the end of the spectrum, {rate / 2} Hz")
-    places = np.arange(first, last + 1)
-    mels = _mel(places * step)
+    covered = np.arange(first, last + 1)
+    mels = _mel(covered * step)
     band = np.minimum(np.searchsorted(centres[:channels], mels, side="left"), channels) - 1
     left = np.where(band >= 0, centres[np.maximum(band, 0)], low)
     weight = (centres[band + 1] - mels) / (centres[band + 1] - left)
     limits.temporary("a filter bank", (bins, channels + 2), 8)
     result = np.zeros((bins, channels + 2))
-    np.add.at(result, (places, band + 1), weight)
-    np.add.at(result, (places, band + 2), 1.0 - weight)
+    np.add.at(result, (covered, band + 1), weight)
+    np.add.at(result, (covered, band + 2), 1.0 - weight)
     return result[:, 1 : channels + 1]
 
 

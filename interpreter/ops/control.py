@@ -128,8 +128,8 @@ def _same_types(subgraph: int, got: Sequence[TensorSpec], expected: Sequence[Ten
     _same_count(subgraph, len(got), len(expected))
     for index, (output, wanted) in enumerate(zip(got, expected, strict=True)):
         if output.type != wanted.type:
-            place = f"output {index} of subgraph {subgraph} ({output.name!r})"
-            raise ModelError(f"{place}: expected type {wanted.type.name}, {why}, got {output.type.name}")
+            where = f"output {index} of subgraph {subgraph} ({output.name!r})"
+            raise ModelError(f"{where}: expected type {wanted.type.name}, {why}, got {output.type.name}")
 
 
 def _same_count(subgraph: int, got: int, expected: int) -> None:

@@ -11,7 +11,7 @@ from litecl.interpreter.arithmetic.siphash import siphash
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit.own import Result, operator, texts
+from litecl.interpreter.kit.own import Result, operator, sparse, texts
 from litecl.interpreter.schema import TensorType
 
 _INT64, _STRING = TensorType.INT64, TensorType.STRING
@@ -50,25 +50,22 @@ def _columns(count: int, operands: Sequence[Array]) -> list[list[list[_Feature]]
     indices, values, shapes = (operands[k * count : (k + 1) * count] for k in range(3))
     dense = operands[3 * count :]
     rows = int(shapes[0][0]) if count else len(dense[0]) if dense else 0
-    made = []
-    for places, features in zip(indices, values, strict=True):
+    columns = []
+    for positions, features in zip(indices, values, strict=True):
         column: list[list[_Feature]] = [[] for _ in range(rows)]
-        for (row, *_), feature in zip(places.tolist(), features.tolist(), strict=True):
+        for (row, *_), feature in zip(positions.tolist(), features.tolist(), strict=True):
             if not 0 <= row < rows:
                 raise ModelError(f"row {row} of {rows}")
             column[row].append(feature)
-        made.append(column)
-    return [*made, *(matrix.tolist() for matrix in dense)]
+        columns.append(column)
+    return [*columns, *(matrix.tolist() for matrix in dense)]
 
 
 def _crossed(
     columns: _Columns, combine: Callable[[Sequence[_Feature]], _Feature]
-) -> tuple[list[_Feature], Array, Array]:
-    """Return the combinations of all rows, their places, and the shape."""
-    rows = [[combine(c) for c in itertools.product(*row)] for row in zip(*columns, strict=True)]
-    places = [(r, k) for r, row in enumerate(rows) for k in range(len(row))]
-    shape = np.array([len(rows), max(map(len, rows), default=0)], np.int64)
-    return [feature for row in rows for feature in row], np.array(places, np.int64).reshape(-1, 2), shape
+) -> tuple[Array, list[_Feature], Array]:
+    """Return the combinations of all rows as a sparse matrix."""
+    return sparse([[combine(c) for c in itertools.product(*row)] for row in zip(*columns, strict=True)])
 
 
 def _number(hashed: int, buckets: int) -> int:
@@ -86,21 +83,21 @@ def _hash(feature: _Feature) -> int:
 def _cross(options: CrossOptions, *operands: Array) -> list[Array]:
     columns = _columns(options.N, operands)
     if not options.hashed_output:
-        found, places, shape = _crossed(columns, lambda row: b"_X_".join(map(_text, row)))
-        return [places, texts(found), shape]  # type: ignore[arg-type]
+        indices, values, shape = _crossed(columns, lambda row: b"_X_".join(map(_text, row)))
+        return [indices, texts(values), shape]  # type: ignore[arg-type]
     first = options.hash_key & _MASK
 
     def combine(row: Sequence[_Feature]) -> int:
         return _number(reduce(_joined, map(_hash, row), first), options.num_buckets)
 
-    found, places, shape = _crossed(columns, combine)
-    return [places, np.array(found, np.int64), shape]
+    indices, values, shape = _crossed(columns, combine)
+    return [indices, np.array(values, np.int64), shape]
 
 
 def _cross_texts(options: CountOptions, *operands: Array) -> list[Array]:
     *rest, separator = operands
-    found, places, shape = _crossed(_columns(options.N, rest), lambda row: separator.item().join(map(_text, row)))
-    return [places, texts(found), shape]  # type: ignore[arg-type]
+    indices, values, shape = _crossed(_columns(options.N, rest), lambda row: separator.item().join(map(_text, row)))
+    return [indices, texts(values), shape]  # type: ignore[arg-type]
 
 
 def _cross_hashes(options: CountOptions, *operands: Array) -> list[Array]:
@@ -118,14 +115,14 @@ def _cross_hashes(options: CountOptions, *operands: Array) -> list[Array]:
         hashes = [hashed(feature, position >= options.N) for position, feature in enumerate(row)]
         return _number(reduce(_joined, hashes), int(buckets))
 
-    found, places, shape = _crossed(_columns(options.N, rest), combine)
-    return [places, np.array(found, np.int64), shape]
+    indices, values, shape = _crossed(_columns(options.N, rest), combine)
+    return [indices, np.array(values, np.int64), shape]
 
 
 def _of(type_: TensorType | None) -> Callable[[CrossOptions, list[TensorSpec]], list[Result]]:
     def results(options: CrossOptions, inputs: list[TensorSpec]) -> list[Result]:
-        made = type_ or (_INT64 if options.hashed_output else _STRING)
-        return [(_INT64, None), (made, None), (_INT64, (2,))]
+        values = type_ or (_INT64 if options.hashed_output else _STRING)
+        return [(_INT64, None), (values, None), (_INT64, (2,))]
 
     return results
 

@@ -17,7 +17,7 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require
-from litecl.interpreter.kit.own import Result, operator
+from litecl.interpreter.kit.own import Result, operator, sparse
 from litecl.interpreter.schema import TensorType
 
 _INT64, _FLOAT32 = TensorType.INT64, TensorType.FLOAT32
@@ -143,17 +143,13 @@ def _decoded(options: BeamOptions, frames: Array) -> list[tuple[_Text, float]]:
 
 
 def _run(options: BeamOptions, logits: Array, lengths: Array) -> list[Array]:
-    """Return each rank's texts as sparse tensors: places, classes and shapes, then the scores [B, top_paths]."""
+    """Return each rank's texts as sparse tensors: indices, classes and shapes, then the scores [B, top_paths]."""
     rows = [_decoded(options, logits[:length, k]) for k, length in enumerate(lengths.tolist())]
-    places, values, shapes = [], [], []
-    for rank in range(options.top_paths):
-        found = [row[rank][0] for row in rows]
-        indices = [(r, k) for r, text in enumerate(found) for k in range(len(text))]
-        places.append(np.array(indices, np.int64).reshape(-1, 2))
-        values.append(np.array([label for text in found for label in text], np.int64))
-        shapes.append(np.array([len(rows), max(map(len, found), default=0)], np.int64))
+    ranks = [sparse([row[rank][0] for row in rows]) for rank in range(options.top_paths)]
     scores = np.array([[score for _, score in row] for row in rows], logits.dtype)
-    return [*places, *values, *shapes, scores.reshape(len(rows), options.top_paths)]
+    indices, shapes = [rank[0] for rank in ranks], [rank[2] for rank in ranks]
+    classes = [np.array(labels, np.int64) for _, labels, _ in ranks]
+    return [*indices, *classes, *shapes, scores.reshape(len(rows), options.top_paths)]
 
 
 def _results(options: BeamOptions, inputs: list[TensorSpec]) -> list[Result]:

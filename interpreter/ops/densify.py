@@ -17,11 +17,11 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 
 def densify(values: Array, sparsity: Sparsity, shape: Shape) -> Array:
     """Return the tensor of ``shape`` whose stored values are ``values``."""
-    places = _coordinates(sparsity)
-    count = len(places[0]) if places else 1
+    coordinates = _coordinates(sparsity)
+    count = len(coordinates[0]) if coordinates else 1
     if values.size != count:
         raise ModelError(f"the sparsity stores {count} values, got {values.size}")
-    by_dimension = dict(zip(sparsity.traversal_order, places, strict=True))
+    by_dimension = dict(zip(sparsity.traversal_order, coordinates, strict=True))
     sizes = dict(zip(sparsity.traversal_order, sparsity.dimensions, strict=True))
     index = [by_dimension[axis] for axis in range(len(shape))]
     for i, axis in enumerate(sparsity.block_map):

@@ -126,13 +126,13 @@ def _detect(options: DetectionOptions, boxes: Array, scores: Array, anchors: Arr
         raise ModelError("a decoded box has a negative size")
     own = scores[0][:, scores.shape[2] - options.num_classes :]  # without the background
     select = _regular if options.use_regular_nms else _fast
-    rows, places, kinds = select(options, corners, own, real)
+    rows, positions, kinds = select(options, corners, own, real)
     count = options.max_detections * options.max_classes_per_detection
-    found = [np.zeros((count, 4), np.float32), np.zeros(count, np.float32), np.zeros(count, np.float32)]
-    for result, values in zip(found, (corners[places], kinds, real(own[places, kinds])), strict=True):
+    results = [np.zeros((count, 4), np.float32), np.zeros(count, np.float32), np.zeros(count, np.float32)]
+    for result, values in zip(results, (corners[positions], kinds, real(own[positions, kinds])), strict=True):
         result[rows] = values
     detections = len(rows) if options.use_regular_nms else len(np.unique(rows // options.max_classes_per_detection))
-    return [*(result[None] for result in found), np.array([detections], np.float32)]
+    return [*(result[None] for result in results), np.array([detections], np.float32)]
 
 
 def _bind(options: DetectionOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:

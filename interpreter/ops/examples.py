@@ -12,7 +12,7 @@ import numpy as np
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit.own import Result, operator, texts
+from litecl.interpreter.kit.own import Result, operator, sparse, texts
 from litecl.interpreter.schema import TensorType
 
 _INT64 = TensorType.INT64
@@ -37,39 +37,39 @@ class ExampleOptions:
 
     def shapes(self) -> Iterator[tuple[int, ...]]:
         """Yield the shape of each dense feature."""
-        place = 0
+        start = 0
         for rank in self.dense_ranks:
-            yield self.dense_dims[place : place + rank]
-            place += rank
+            yield self.dense_dims[start : start + rank]
+            start += rank
 
 
-def _varint(data: memoryview, place: int) -> tuple[int, int]:
+def _varint(data: memoryview, offset: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = data[place]
+        byte = data[offset]
         value |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
+        offset, shift = offset + 1, shift + 7
         if byte < 0x80:
-            return value, place
+            return value, offset
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
     """Yield the fields of a message by number, as bytes or an integer."""
-    place = 0
-    while place < len(data):
-        tag, place = _varint(data, place)
+    offset = 0
+    while offset < len(data):
+        tag, offset = _varint(data, offset)
         kind = tag & 7
         if kind == _VARINT:
-            value, place = _varint(data, place)
+            value, offset = _varint(data, offset)
             yield tag >> 3, value
             continue
         size = {_FIXED64: 8, _FIXED32: 4}.get(kind)
         if kind == _BYTES:
-            size, place = _varint(data, place)
-        if size is None or place + size > len(data):
+            size, offset = _varint(data, offset)
+        if size is None or offset + size > len(data):
             raise ValueError("a field ends beyond its message")
-        yield tag >> 3, data[place : place + size]
-        place += size
+        yield tag >> 3, data[offset : offset + size]
+        offset += size
 
 
 def _values(number: int, data: memoryview) -> Iterator[Any]:
@@ -82,9 +82,9 @@ def _values(number: int, data: memoryview) -> Iterator[Any]:
         elif isinstance(value, int):
             yield _signed(value)
         else:
-            place = 0
-            while place < len(value):
-                element, place = _varint(value, place)
+            offset = 0
+            while offset < len(value):
+                element, offset = _varint(value, offset)
                 yield _signed(element)
 
 
@@ -94,16 +94,16 @@ def _signed(value: int) -> int:
 
 def _features(data: bytes) -> _Features:
     """Return the features of an Example by name, each with its kind and its elements."""
-    found: dict[bytes, tuple[str, list[Any]]] = {}
+    by_name: dict[bytes, tuple[str, list[Any]]] = {}
     try:
         for _, features in _fields(memoryview(data)):
             for _, entry in _fields(features):
                 parts = dict(_fields(entry))
                 for number, elements in _fields(parts.get(2, memoryview(b""))):
-                    found[bytes(parts.get(1, b""))] = (_KINDS[number], list(_values(number, elements)))
+                    by_name[bytes(parts.get(1, b""))] = (_KINDS[number], list(_values(number, elements)))
     except (ValueError, IndexError, KeyError, TypeError, struct.error) as error:
         raise ModelError(f"expected an Example, got other bytes: {error}") from error
-    return found
+    return by_name
 
 
 def _of(features: _Features, key: bytes, type_: TensorType) -> list[Any] | None:
@@ -121,34 +121,32 @@ def _array(elements: Sequence[Any], type_: TensorType) -> Array:
 
 
 def _sparse(rows: Sequence[_Features], key: bytes, type_: TensorType) -> tuple[Array, Array, Array]:
-    found = [_of(row, key, type_) or [] for row in rows]
-    places = [(r, k) for r, elements in enumerate(found) for k in range(len(elements))]
-    shape = np.array([len(found), max(map(len, found), default=0)], np.int64)
-    values = _array([element for elements in found for element in elements], type_)
-    return np.array(places, np.int64).reshape(-1, 2), values, shape
+    lists = [_of(row, key, type_) or [] for row in rows]
+    indices, elements, shape = sparse(lists)
+    return indices, _array(elements, type_), shape
 
 
 def _dense(rows: Sequence[_Features], key: bytes, default: Array, shape: tuple[int, ...]) -> Array:
     """Return a feature [rows, *shape]; an open first dimension takes the longest one's size, others are padded."""
     type_ = TensorType.of(default.dtype)
-    found = [_of(row, key, type_) for row in rows]
+    lists = [_of(row, key, type_) for row in rows]
     inner = int(np.prod(shape[1:])) if shape else 1
     if shape[:1] == (-1,):
-        longest = max((len(elements) for elements in found if elements), default=0) // max(inner, 1)
+        longest = max((len(elements) for elements in lists if elements), default=0) // max(inner, 1)
         pad, shape = default.reshape(-1)[0], (longest, *shape[1:])
-        made = [[*(e or []), *[pad] * (longest * inner - len(e or []))] for e in found]
+        filled = [[*(e or []), *[pad] * (longest * inner - len(e or []))] for e in lists]
     else:
-        made = [default.reshape(-1).tolist() if elements is None else elements for elements in found]
+        filled = [default.reshape(-1).tolist() if elements is None else elements for elements in lists]
     size = int(np.prod(shape))
-    for elements in made:
+    for elements in filled:
         if len(elements) != size:
             name = key.decode("utf-8", "replace")
             raise ModelError(f"feature {name}: expected {size} elements, as {list(shape)} has, got {len(elements)}")
-    return _array([element for elements in made for element in elements], type_).reshape(len(rows), *shape)
+    return _array([element for elements in filled for element in elements], type_).reshape(len(rows), *shape)
 
 
 def _run(options: ExampleOptions, *operands: Array) -> list[Array]:
-    """Return ParseExampleV2's results: sparse places, values and shapes, dense values, ragged values and splits."""
+    """Return ParseExampleV2's results: sparse indices, values and shapes, dense values, ragged values and splits."""
     records, _, sparse_keys, dense_keys, ragged_keys, *defaults = operands
     rows = [_features(record) for record in records.reshape(-1)]
     alone = records.ndim == 0
@@ -159,14 +157,14 @@ def _run(options: ExampleOptions, *operands: Array) -> list[Array]:
     ragged, splits = [], []
     kinds = zip(ragged_keys, options.ragged_value_types, options.ragged_split_types, strict=True)
     for key, type_, split in kinds:
-        found = [_of(row, key, TensorType(type_)) or [] for row in rows]
-        ragged.append(_array([element for elements in found for element in elements], TensorType(type_)))
-        ends = np.cumsum([0, *map(len, found)]).astype(TensorType(split).dtype)
+        lists = [_of(row, key, TensorType(type_)) or [] for row in rows]
+        ragged.append(_array([element for elements in lists for element in elements], TensorType(type_)))
+        ends = np.cumsum([0, *map(len, lists)]).astype(TensorType(split).dtype)
         splits.append(ends[:0] if alone else ends)
     cut = slice(1, None) if alone else slice(None)
-    places, shapes = [s[0][:, cut] for s in sparse], [s[2][cut] for s in sparse]
+    indices, shapes = [s[0][:, cut] for s in sparse], [s[2][cut] for s in sparse]
     dense = [x[0] if alone else x for x in dense]
-    return [*places, *(s[1] for s in sparse), *shapes, *(np.asarray(x) for x in dense), *ragged, *splits]
+    return [*indices, *(s[1] for s in sparse), *shapes, *(np.asarray(x) for x in dense), *ragged, *splits]
 
 
 def _results(options: ExampleOptions, inputs: list[TensorSpec]) -> list[Result]:

@@ -59,11 +59,11 @@ def _matrices(
 
     def run(options: Any, *operands: Array) -> list[Array]:
         try:
-            made = function(options, *(x.astype(np.float64) for x in operands))
+            outputs = function(options, *(x.astype(np.float64) for x in operands))
         except np.linalg.LinAlgError as error:
             raise ModelError(f"{name} of {list(operands[0].shape)}: {error}") from error
         kept = operands[0].dtype
-        return [np.asarray(x, kept if np.asarray(x).dtype.kind == "f" else None) for x in made]
+        return [np.asarray(x, kept if np.asarray(x).dtype.kind == "f" else None) for x in outputs]
 
     def results(options: Any, inputs: list[TensorSpec]) -> list[Result]:
         x = inputs[0]

@@ -69,8 +69,8 @@ def _run_find(options: NoOptions, inputs: Inputs, context: Context) -> list[Arra
     keys, values = _content(table, context)
     if not keys.size:
         return [np.broadcast_to(default.reshape(()), wanted.shape).copy()]
-    places = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-    return [np.where(keys[places] == wanted, values[places], default.reshape(()))]
+    positions = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    return [np.where(keys[positions] == wanted, values[positions], default.reshape(()))]
 
 
 def _infer_size(options: NoOptions, inputs: Specs) -> list[TensorSpec]:

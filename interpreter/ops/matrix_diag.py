@@ -18,8 +18,8 @@ def _infer_diag(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 def _run_diag(options: NoOptions, inputs: Inputs) -> list[Array]:
     (x,) = require.arrays(inputs, 1)
     matrix = np.zeros((*x.shape, x.shape[-1]), x.dtype)
-    places = np.arange(x.shape[-1])
-    matrix[..., places, places] = x
+    diagonal = np.arange(x.shape[-1])
+    matrix[..., diagonal, diagonal] = x
     return [matrix]
 
 
@@ -36,8 +36,8 @@ def _infer_set(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 def _run_set(options: NoOptions, inputs: Inputs) -> list[Array]:
     x, diagonal = require.arrays(inputs, 2)
     matrix = x.copy()
-    places = np.arange(diagonal.shape[-1])
-    matrix[..., places, places] = diagonal
+    steps = np.arange(diagonal.shape[-1])
+    matrix[..., steps, steps] = diagonal
     return [matrix]
 
 

@@ -94,20 +94,20 @@ def _run_pool(options: CustomOptions, inputs: Inputs) -> list[Array]:
     lowest = types.limits(x.dtype)[0]
     padded = window.pad(x, (rows, columns), lowest)
     best = np.full((batch, rows.output, columns.output, channels), lowest, x.dtype)
-    places = np.zeros(best.shape, np.int64)
+    indices = np.zeros(best.shape, np.int64)
     for v in range(rows.size):
         for u in range(columns.size):
             limits.tick()
             values = padded[:, rows.tap(v), columns.tap(u)]
             y = (np.arange(rows.output) * rows.stride - rows.before + v)[:, None]
-            place = y * width + np.arange(columns.output) * columns.stride - columns.before + u
+            index = y * width + np.arange(columns.output) * columns.stride - columns.before + u
             better = values > best
             best = np.where(better, values, best)
-            places = np.where(better, v * columns.size + u if pooling.in_window else place[None, :, :, None], places)
+            indices = np.where(better, v * columns.size + u if pooling.in_window else index[None, :, :, None], indices)
     best = activation.apply(pooling.function, best)
     if pooling.in_window:
-        return [best, places.astype(np.float32) + np.float32(0.1)]
-    return [best, (places * channels + np.arange(channels)).astype(np.int32)]
+        return [best, indices.astype(np.float32) + np.float32(0.1)]
+    return [best, (indices * channels + np.arange(channels)).astype(np.int32)]
 
 
 def _unpooled(pooling: Pooling, height: int, width: int, in_window: bool) -> tuple[int, int]:
@@ -120,45 +120,45 @@ def _unpooled(pooling: Pooling, height: int, width: int, in_window: bool) -> tup
 
 
 def _infer_unpool(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
-    x, places = require.present(inputs, 2)
+    x, indices = require.present(inputs, 2)
     require.types(x, types.FLOAT)
-    require.types(places, (TensorType.INT32, TensorType.FLOAT32))
+    require.types(indices, (TensorType.INT32, TensorType.FLOAT32))
     require.rank(x, exactly=4)
-    if x.shape != places.shape:
-        raise ShapeError(f"indices {list(places.static_shape)} for shape {list(x.static_shape)}")
+    if x.shape != indices.shape:
+        raise ShapeError(f"indices {list(indices.static_shape)} for shape {list(x.static_shape)}")
     batch, height, width, channels = x.static_shape
     pooling = c_structure(options.data)
-    size = _unpooled(pooling, height, width, places.type == TensorType.FLOAT32)
+    size = _unpooled(pooling, height, width, indices.type == TensorType.FLOAT32)
     return [TensorSpec(x.type, (batch, *size, channels))]
 
 
 def _run_unpool(options: CustomOptions, inputs: Inputs) -> list[Array]:
-    x, places = require.arrays(inputs, 2)
+    x, indices = require.arrays(inputs, 2)
     batch, height, width, channels = x.shape
     pooling = c_structure(options.data)
-    in_window = places.dtype.kind == "f"
+    in_window = indices.dtype.kind == "f"
     shape = (batch, *_unpooled(pooling, height, width, in_window), channels)
     result = np.zeros((batch, require.elements(shape[1:])), x.dtype)
-    found = _in_image(pooling, places, shape[1:3]) if in_window else places
-    flat = require.indices(found.reshape(batch, -1), result.shape[1])
+    in_image = _in_image(pooling, indices, shape[1:3]) if in_window else indices
+    flat = require.indices(in_image.reshape(batch, -1), result.shape[1])
     # Image by image; of two values for one position the later one counts.
     result[np.arange(batch)[:, None], flat] = x.reshape(batch, -1)
     return [result.reshape(shape)]
 
 
-def _in_image(pooling: Pooling, places: Array, size: tuple[int, ...]) -> Array:
+def _in_image(pooling: Pooling, indices: Array, size: tuple[int, ...]) -> Array:
     """Convert taps of windows to elements of an image of ``size`` (height, width). Raises ModelError for other taps."""
     taps = pooling.size[0] * pooling.size[1]
-    if places.size and not (places.min() > -1 and places.max() < taps):  # refuses NaN too
-        raise ModelError(f"index {places.min()} to {places.max()} out of range for {taps} taps of a window")
-    found = []
-    for axis, tap in enumerate(np.divmod(places.astype(np.int64), pooling.size[1]), start=1):
-        count, stride, extent = places.shape[axis], pooling.strides[axis - 1], pooling.size[axis - 1]
+    if indices.size and not (indices.min() > -1 and indices.max() < taps):  # refuses NaN too
+        raise ModelError(f"index {indices.min()} to {indices.max()} out of range for {taps} taps of a window")
+    coordinates = []
+    for axis, tap in enumerate(np.divmod(indices.astype(np.int64), pooling.size[1]), start=1):
+        count, stride, extent = indices.shape[axis], pooling.strides[axis - 1], pooling.size[axis - 1]
         before = max(0, (count - 1) * stride + extent - size[axis - 1]) // 2
         origin = (np.arange(count) * stride - before).reshape(-1, *(1,) * (3 - axis))
-        found.append(require.indices(origin + tap, size[axis - 1]))
-    channels = places.shape[3]
-    return np.asarray((found[0] * size[1] + found[1]) * channels + np.arange(channels))
+        coordinates.append(require.indices(origin + tap, size[axis - 1]))
+    channels = indices.shape[3]
+    return np.asarray((coordinates[0] * size[1] + coordinates[1]) * channels + np.arange(channels))
 
 
 MAX_POOLING_WITH_ARGMAX_2D = Op(

@@ -27,8 +27,8 @@ def _infer(options: OneHotOptions, inputs: Specs) -> list[TensorSpec]:
 def _run(options: OneHotOptions, inputs: Inputs) -> list[Array]:
     indices, depth, on, off = require.arrays(inputs, 4)
     axis = require.axis(options.axis, indices.ndim + 1)
-    places = np.arange(depth.item()).reshape([-1] + [1] * (indices.ndim - axis))
-    hot = np.expand_dims(indices, axis) == places
+    steps = np.arange(depth.item()).reshape([-1] + [1] * (indices.ndim - axis))
+    hot = np.expand_dims(indices, axis) == steps
     return [np.where(hot, on.reshape(()), off.reshape(()))]
 
 

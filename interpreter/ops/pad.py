@@ -1,6 +1,6 @@
 """PAD, PADV2 and MIRROR_PAD: a border around a tensor, constant or mirrored."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import MOVING
 from litecl.interpreter.kit import lowest, require
-from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.op import Bind, Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import MirrorPadMode, TensorType
 
 Borders = list[tuple[int, int]]
@@ -79,12 +79,16 @@ def _pad_with(value: int) -> Run:
     return run
 
 
-def _bind_pad(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    """Return a kernel that pads a quantized tensor with its zero point."""
-    quantization = outputs[0].quantization
-    if quantization is None or quantization.zero_point.size != 1:
-        return None
-    return _pad_with(int(quantization.zero_point.item()))
+def bind_zero_point(kernel: Callable[[int], Run]) -> Bind:
+    """Return a ``bind`` that pads quantized tensors with their zero point. kernel: makes one that pads with a value."""
+
+    def bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+        quantization = outputs[0].quantization
+        if quantization is None or quantization.zero_point.size != 1:
+            return None
+        return kernel(int(quantization.zero_point.item()))
+
+    return bind
 
 
 def _run_padv2(options: NoOptions, inputs: Inputs) -> list[Array]:
@@ -103,7 +107,7 @@ PAD = Op(
     options=NoOptions,
     infer=_infer_pad,
     run=_pad_with(0),
-    bind=_bind_pad,
+    bind=bind_zero_point(_pad_with),
     versions=range(1, 7),
     integers=MOVING,
     lowest=lowest.most(lowest.beyond_4(4), lowest.integers(2, 3)),

@@ -84,9 +84,9 @@ class _Generator:
 
     def blocks(self, count: int, skip: int | None = None) -> Array:
         """Return the next blocks [count, 4]. skip: how many blocks then count as used, by default ``count``."""
-        places = np.arange(count, dtype=np.uint64) + np.uint64(self._next & (2**64 - 1))
+        low = np.arange(count, dtype=np.uint64) + np.uint64(self._next & (2**64 - 1))
         high = [np.full(count, word, np.uint64) for word in self._high]
-        counter = np.stack([places & np.uint64(_WORD), places >> np.uint64(32), *high], axis=1)
+        counter = np.stack([low & np.uint64(_WORD), low >> np.uint64(32), *high], axis=1)
         self._next += count if skip is None else skip
         return philox(self._key, counter)
 
@@ -194,8 +194,8 @@ def _bind_bits(options: StablehloRngBitGeneratorOptions, inputs: Specs, outputs:
         (state,) = require.arrays(inputs, 1)
         start = np.ascontiguousarray(state).view(np.uint32)
         count = -(-size // width)
-        places = np.arange(count, dtype=np.uint64) + state[1:2]
-        counter: list[Any] = [places & np.uint64(_WORD), places >> np.uint64(32)]
+        low = np.arange(count, dtype=np.uint64) + state[1:2]
+        counter: list[Any] = [low & np.uint64(_WORD), low >> np.uint64(32)]
         rest = start[4:6] if state.size == 3 else start[:2]
         counter += [np.full(count, word, np.uint64) for word in rest] if width == 4 else []
         words = (philox if width == 4 else threefry)(start[:2].tolist(), np.stack(counter, axis=1))

@@ -61,9 +61,9 @@ def _reduce(
     """Combine the elements of every window, tap by tap."""
     sizes, strides, dilations = windows
     result = np.full(shape, start.reshape(()), x.dtype)
-    for place in np.ndindex(*sizes):
+    for tap in np.ndindex(*sizes):
         limits.tick()
-        at = [p * d for p, d in zip(place, dilations, strict=True)]
+        at = [p * d for p, d in zip(tap, dilations, strict=True)]
         view = tuple(slice(a, a + n * s, s) for a, n, s in zip(at, shape, strides, strict=True))
         result = np.asarray(combine(result, x[view]), x.dtype)
     return result

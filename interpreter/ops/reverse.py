@@ -48,9 +48,9 @@ def _run_sequence(options: ReverseSequenceOptions, inputs: Inputs) -> list[Array
     if lengths.size and not 0 <= lengths.min() <= lengths.max() <= size:
         raise ModelError(f"lengths {lengths.min()} to {lengths.max()} for a dimension of {size}")
     wide = [1] * x.ndim
-    places = np.arange(size).reshape([*wide[: options.seq_dim], -1, *wide[options.seq_dim + 1 :]])
+    positions = np.arange(size).reshape([*wide[: options.seq_dim], -1, *wide[options.seq_dim + 1 :]])
     ends = lengths.reshape([*wide[: options.batch_dim], -1, *wide[options.batch_dim + 1 :]])
-    return [np.take_along_axis(x, np.where(places < ends, ends - 1 - places, places), options.seq_dim)]
+    return [np.take_along_axis(x, np.where(positions < ends, ends - 1 - positions, positions), options.seq_dim)]
 
 
 REVERSE_V2 = Op(

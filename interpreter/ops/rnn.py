@@ -46,11 +46,11 @@ def _check(inputs: Specs, operands: slice, depth: int, batch: int) -> int:
     weights, recurrent, bias, state = require.at(inputs, range(operands.start, operands.stop))
     units = weights.static_shape[0]
     expected = ((units, depth), (units, units), (units,), (batch, units))
-    for what, spec, shape in zip(
+    for name, spec, shape in zip(
         ("weights", "recurrent weights", "a bias", "a state"), (weights, recurrent, bias, state), expected, strict=True
     ):
         if spec.static_shape != shape:
-            raise ShapeError(f"expected {what} of shape {list(shape)}, got {list(spec.static_shape)}")
+            raise ShapeError(f"expected {name} of shape {list(shape)}, got {list(spec.static_shape)}")
     return units
 
 

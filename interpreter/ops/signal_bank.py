@@ -53,10 +53,10 @@ class FilterBankLogOptions:
 
 
 def _infer_bank(options: FilterBankOptions, inputs: Specs) -> list[TensorSpec]:
-    _, weights, unweights, *places = require.typed(inputs, _UINT32, *(_INT16,) * 5)
+    _, weights, unweights, *tables = require.typed(inputs, _UINT32, *(_INT16,) * 5)
     channels = options.num_channels
-    if channels < 0 or weights.shape != unweights.shape or any(p.shape != (channels + 1,) for p in places):
-        shapes = ", ".join(str(list(place.static_shape)) for place in places)
+    if channels < 0 or weights.shape != unweights.shape or any(p.shape != (channels + 1,) for p in tables):
+        shapes = ", ".join(str(list(table.static_shape)) for table in tables)
         raise ShapeError(f"tables of {shapes} for {channels} channels")
     return [TensorSpec(_UINT64, (channels,))]
 

@@ -47,9 +47,9 @@ class OverlapAddOptions:
     frame_step: int = 0
 
 
-def _between(what: str, value: int, low: int, high: int = _LONGEST) -> None:
+def _between(name: str, value: int, low: int, high: int = _LONGEST) -> None:
     if not low <= value <= high:
-        raise ShapeError(f"expected {what} of {low} to {high}, got {value}")
+        raise ShapeError(f"expected {name} of {low} to {high}, got {value}")
 
 
 def _int16(inputs: Specs) -> TensorSpec:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from litecl.interpreter import limits
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require
+from litecl.interpreter.kit.own import texts
 from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -41,16 +40,14 @@ def _grams(options: SkipGramOptions, words: list[bytes], start: int, size: int) 
 def _run(options: SkipGramOptions, inputs: Inputs) -> list[Array]:
     (x,) = require.arrays(inputs, 1)
     words = bytes(x.reshape(-1)[0]).split() if x.size else []
-    found: list[bytes] = []
+    grams: list[bytes] = []
     if len(words) >= options.ngram_size >= 1:
         for start in range(len(words)):
             limits.tick()
-            found += [b" ".join(gram) for gram in _grams(options, words, start, options.ngram_size)]
-            if len(found) > _MOST_GRAMS:
+            grams += [b" ".join(gram) for gram in _grams(options, words, start, options.ngram_size)]
+            if len(grams) > _MOST_GRAMS:
                 raise ModelError(f"more than {_MOST_GRAMS} grams")
-    result = np.empty(len(found), np.object_)
-    result[:] = found
-    return [result]
+    return [texts(grams)]
 
 
 SKIP_GRAM = Op("SKIP_GRAM", options=SkipGramOptions, infer=_infer, run=_run)

@@ -128,9 +128,9 @@ def _softmax16(options: SoftmaxOptions, x: TensorSpec) -> Run:
         total = e.sum(axis=-1, keepdims=True)
         headroom = fixed_math.leading_zeros(total)
         shifted = ((total << (headroom - 1)) + (1 << 13)) >> 14
-        places = np.clip(shifted - (1 << 15) - (1 << 16), -32768, 32767)
+        indices = np.clip(shifted - (1 << 15) - (1 << 16), -32768, 32767)
         right = 31 - headroom
-        result = (e * lookup.interpolated(inverse, places) + (np.int64(1) << (right - 1))) >> right
+        result = (e * lookup.interpolated(inverse, indices) + (np.int64(1) << (right - 1))) >> right
         return [np.clip(result, 0, 32767).astype(np.int16)]
 
     return run

@@ -1,7 +1,5 @@
 """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: interleaved grids of a tensor to batches, and back."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from litecl.interpreter.errors import ShapeError
@@ -9,6 +7,7 @@ from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import MOVING
 from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.ops.pad import bind_zero_point
 
 Borders = list[tuple[int, int]]
 
@@ -59,14 +58,6 @@ def _to_batch(zero: int) -> Run:
     return run
 
 
-def _bind_to_batch(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    """Return a kernel that pads a quantized tensor with its zero point."""
-    quantization = outputs[0].quantization
-    if quantization is None or quantization.zero_point.size != 1:
-        return None
-    return _to_batch(int(quantization.zero_point.item()))
-
-
 def _infer_to_space(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
     x, block, crops = _operands(inputs)
     if block is None or crops is None:
@@ -97,7 +88,7 @@ SPACE_TO_BATCH_ND = Op(
     options=NoOptions,
     infer=_infer_to_batch,
     run=_to_batch(0),
-    bind=_bind_to_batch,
+    bind=bind_zero_point(_to_batch),
     versions=range(1, 5),
     integers=MOVING,
     lowest=lowest.most(lowest.is_4d(3), lowest.integers(2, 4)),

@@ -41,9 +41,9 @@ def _run_hashtable(options: NoOptions, inputs: Inputs) -> list[Array]:
         found = np.zeros(lookup.shape, np.bool_)
         rows = np.zeros((len(lookup), *values.shape[1:]), values.dtype)
     else:
-        places = np.minimum(np.searchsorted(keys, lookup), keys.size - 1)
-        found = keys[places] == lookup
-        rows = values[places]
+        positions = np.minimum(np.searchsorted(keys, lookup), keys.size - 1)
+        found = keys[positions] == lookup
+        rows = values[positions]
     rows[~found] = b"" if values.dtype == np.object_ else 0
     return [rows, found.astype(np.uint8)]
 

@@ -35,8 +35,8 @@ def _run(options: SparseToDenseOptions, inputs: Inputs) -> list[Array]:
     table = indices.reshape(-1, 1) if indices.ndim < 2 else indices
     if table.shape[1] != result.ndim:
         raise ShapeError(f"{table.shape[1]} indices for rank {result.ndim}")
-    places = [require.indices(table[:, i], size) for i, size in enumerate(result.shape)]
-    result[tuple(places)] = values
+    coordinates = [require.indices(table[:, i], size) for i, size in enumerate(result.shape)]
+    result[tuple(coordinates)] = values
     return [result]
 
 

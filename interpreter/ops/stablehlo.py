@@ -121,9 +121,9 @@ def _index_vectors(indices: Array, dimension: int, count: int) -> Array:
     return vectors
 
 
-def _distinct(what: str, dimensions: Sequence[int], rank: int) -> None:
+def _distinct(name: str, dimensions: Sequence[int], rank: int) -> None:
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < rank for d in dimensions):
-        raise ShapeError(f"{what} {list(dimensions)} for rank {rank}")
+        raise ShapeError(f"{name} {list(dimensions)} for rank {rank}")
 
 
 def _infer_gather(options: StablehloGatherOptions, inputs: Specs) -> list[TensorSpec]:
@@ -153,18 +153,18 @@ def _run_gather(options: StablehloGatherOptions, inputs: Inputs) -> list[Array]:
     batches = vectors.shape[:-1]
     window = [d for d in range(x.ndim) if d not in options.collapsed_slice_dims]
     rank = len(batches) + len(window)
-    places: list[Array] = []
+    coordinates: list[Array] = []
     for d, (size, length) in enumerate(zip(options.slice_sizes, x.shape, strict=True)):
         start: Array = np.zeros(batches, np.int64)
         if d in options.start_index_map:
             start = np.clip(vectors[..., options.start_index_map.index(d)], 0, length - size)
-        place = start.reshape(*batches, *(1,) * len(window))
+        coordinate = start.reshape(*batches, *(1,) * len(window))
         if d in window:
             steps = [1] * rank
             steps[len(batches) + window.index(d)] = -1
-            place = place + np.arange(size).reshape(steps)
-        places.append(place)
-    taken = x[tuple(np.broadcast_arrays(*places))] if places else np.broadcast_to(x, batches)
+            coordinate = coordinate + np.arange(size).reshape(steps)
+        coordinates.append(coordinate)
+    taken = x[tuple(np.broadcast_arrays(*coordinates))] if coordinates else np.broadcast_to(x, batches)
     order = [d for d in range(rank) if d not in options.offset_dims]
     source = [*order, *sorted(options.offset_dims)]
     return [np.ascontiguousarray(np.transpose(taken, np.argsort(source)))]
@@ -203,16 +203,16 @@ def _targets(options: StablehloScatterOptions, x: Array, indices: Array, updates
     windows = iter(sorted(options.update_window_dims))
     targets: list[Array] = []
     for d in range(x.ndim):
-        place: Array = np.zeros((1,) * updates.ndim, np.int64)
+        target: Array = np.zeros((1,) * updates.ndim, np.int64)
         if d in options.scatter_dims_to_operand_dims:
             start = vectors[..., options.scatter_dims_to_operand_dims.index(d)]
             shape = [updates.shape[axis] if axis in scattered else 1 for axis in range(updates.ndim)]
-            place = place + start.reshape(shape)
+            target = target + start.reshape(shape)
         if d not in options.inserted_window_dims:
             axis = next(windows)
             shape = [-1 if a == axis else 1 for a in range(updates.ndim)]
-            place = place + np.arange(updates.shape[axis]).reshape(shape)
-        targets.append(np.broadcast_to(place, updates.shape).reshape(-1))
+            target = target + np.arange(updates.shape[axis]).reshape(shape)
+        targets.append(np.broadcast_to(target, updates.shape).reshape(-1))
     return targets
 
 

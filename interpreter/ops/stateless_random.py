@@ -34,8 +34,8 @@ def _blocks(key: Array, counter: Array, starts: Array, count: int) -> Array:
     """Return ``count`` blocks [starts, count, 4] from each of some distances to a counter."""
     limits.temporary("blocks of random numbers", (starts.size, count, 4), 32)
     low, high = np.asarray(counter).view(np.uint64)
-    places = (starts.astype(np.uint64)[:, None] + np.arange(count, dtype=np.uint64)).reshape(-1)
-    first = places + low
+    counts = (starts.astype(np.uint64)[:, None] + np.arange(count, dtype=np.uint64)).reshape(-1)
+    first = counts + low
     second = high + (first < low).astype(np.uint64)
     words = np.stack([first & _WORD, first >> _SHIFT, second & _WORD, second >> _SHIFT], 1)
     mixed = np.uint64(np.asarray(key).reshape(-1)[0])

@@ -14,6 +14,7 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import regular, require
+from litecl.interpreter.kit.own import decoded, encoded, sparse, texts
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -73,12 +74,6 @@ class AsStringOptions:
     fill: str = ""
 
 
-def _texts(values: Any, shape: tuple[int, ...]) -> Array:
-    made = np.empty(len(values), object)
-    made[:] = values
-    return made.reshape(shape)
-
-
 def _each(name: str, options: type, function: Callable[[Any, bytes], Any], type_: TensorType = _STRING) -> Op:
     """Return an operator that applies a function to every text."""
 
@@ -88,8 +83,8 @@ def _each(name: str, options: type, function: Callable[[Any, bytes], Any], type_
 
     def run(options: Any, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
-        found = [function(options, text) for text in x.reshape(-1)]
-        return [_texts(found, x.shape) if type_ == _STRING else np.array(found, type_.dtype).reshape(x.shape)]
+        results = [function(options, text) for text in x.reshape(-1)]
+        return [texts(results, x.shape) if type_ == _STRING else np.array(results, type_.dtype).reshape(x.shape)]
 
     return Op(name, options=options, infer=infer, run=run, custom=True)
 
@@ -100,33 +95,25 @@ def _is_unicode(encoding: str) -> bool:
     return encoding == "utf-8"
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
-
-
 def _lower(options: CaseOptions, text: bytes) -> bytes:
-    return _bytes(_text(text).lower()) if _is_unicode(options.encoding) else text.lower()
+    return encoded(decoded(text).lower()) if _is_unicode(options.encoding) else text.lower()
 
 
 def _upper(options: CaseOptions, text: bytes) -> bytes:
-    return _bytes(_text(text).upper()) if _is_unicode(options.encoding) else text.upper()
+    return encoded(decoded(text).upper()) if _is_unicode(options.encoding) else text.upper()
 
 
 def _length(options: UnitOptions, text: bytes) -> int:
-    return len(text) if options.unit == "BYTE" else len(_text(text))
+    return len(text) if options.unit == "BYTE" else len(decoded(text))
 
 
 def _replaced(options: ReplaceOptions, text: bytes) -> bytes:
-    found = regular.replaced(_text(text), options.pattern, options.rewrite, everywhere=options.replace_global)
-    return _bytes(found)
+    result = regular.replaced(decoded(text), options.pattern, options.rewrite, everywhere=options.replace_global)
+    return encoded(result)
 
 
 def _matches(options: MatchOptions, text: bytes) -> bool:
-    return regular.pattern(options.pattern).fullmatch(_text(text)) is not None
+    return regular.pattern(options.pattern).fullmatch(decoded(text)) is not None
 
 
 def _hashed(options: HashOptions, text: bytes) -> int:
@@ -146,8 +133,8 @@ def _infer_join(options: JoinOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run_join(options: JoinOptions, inputs: Inputs) -> list[Array]:
     parts = np.broadcast_arrays(*require.arrays(inputs, len(inputs)))
-    separator = _bytes(options.separator)
-    return [_texts([separator.join(row) for row in zip(*(p.flat for p in parts), strict=True)], parts[0].shape)]
+    separator = encoded(options.separator)
+    return [texts([separator.join(row) for row in zip(*(p.flat for p in parts), strict=True)], parts[0].shape)]
 
 
 def _infer_split(options: SplitOptions, inputs: Specs) -> list[TensorSpec]:
@@ -161,10 +148,8 @@ def _run_split(options: SplitOptions, inputs: Inputs) -> list[Array]:
     x, separator = require.arrays(inputs, 2)
     by = separator.item() or None  # white space
     rows = [text.split(by, options.maxsplit) for text in x]
-    places = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
-    parts = [part for row in rows for part in row]
-    shape = np.array([len(rows), max(map(len, rows), default=0)], np.int64)
-    return [np.array(places, np.int64).reshape(-1, 2), _texts(parts, (len(parts),)), shape]
+    indices, parts, shape = sparse(rows)
+    return [indices, texts(parts), shape]
 
 
 def _infer_number(options: NumberOptions, inputs: Specs) -> list[TensorSpec]:
@@ -198,28 +183,28 @@ def _run_as_string(options: AsStringOptions, inputs: Inputs) -> list[Array]:
     form = f"%{options.fill}{width}d" if x.dtype.kind in "iu" else f"%{options.fill}{width}{precision}{kind}"
     if x.dtype.kind == "b":
         form = f"%{options.fill}{width}s"
-        return [_texts([(form % str(bool(v)).lower()).encode() for v in x.flat], x.shape)]
-    return [_texts([(form % v).encode() for v in x.reshape(-1).tolist()], x.shape)]
+        return [texts([(form % str(bool(v)).lower()).encode() for v in x.flat], x.shape)]
+    return [texts([(form % v).encode() for v in x.reshape(-1).tolist()], x.shape)]
 
 
 def _infer_part(options: UnitOptions, inputs: Specs) -> list[TensorSpec]:
-    x, place, size = require.present(inputs, 3)
+    x, position, size = require.present(inputs, 3)
     require.types(x, (_STRING,))
-    return [TensorSpec(_STRING, require.broadcast(x, place, size))]
+    return [TensorSpec(_STRING, require.broadcast(x, position, size))]
 
 
 def _run_part(options: UnitOptions, inputs: Inputs) -> list[Array]:
-    x, places, sizes = np.broadcast_arrays(*require.arrays(inputs, 3))
-    return [_texts([_part(options, *row) for row in zip(x.flat, places.flat, sizes.flat, strict=True)], x.shape)]
+    x, positions, sizes = np.broadcast_arrays(*require.arrays(inputs, 3))
+    return [texts([_part(options, *row) for row in zip(x.flat, positions.flat, sizes.flat, strict=True)], x.shape)]
 
 
-def _part(options: UnitOptions, data: bytes, place: int, size: int) -> bytes:
-    units: Any = data if options.unit == "BYTE" else _text(data)
-    if not -len(units) <= place <= len(units):
-        raise ModelError(f"position {place} of a text of {len(units)}")
-    first = place if place >= 0 else len(units) + place
+def _part(options: UnitOptions, data: bytes, position: int, size: int) -> bytes:
+    units: Any = data if options.unit == "BYTE" else decoded(data)
+    if not -len(units) <= position <= len(units):
+        raise ModelError(f"position {position} of a text of {len(units)}")
+    first = position if position >= 0 else len(units) + position
     part = units[first : first + max(int(size), 0)]
-    return part if isinstance(part, bytes) else _bytes(part)
+    return part if isinstance(part, bytes) else encoded(part)
 
 
 def _own(name: str, options: type, infer: Any, run: Any) -> Op:

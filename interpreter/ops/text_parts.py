@@ -13,7 +13,7 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require
-from litecl.interpreter.kit.own import Result, operator, texts
+from litecl.interpreter.kit.own import Result, encoded, operator, sparse, texts
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.schema import TensorType
 
@@ -64,27 +64,23 @@ class RawOptions:
     little_endian: bool = True
 
 
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
-
-
 def _grams(options: GramsOptions, words: list[bytes], width: int) -> Iterator[bytes]:
     """Yield runs of words; paddings extend those that begin before the first word or end after the last."""
     most = width - 1 if options.pad_width < 0 else min(options.pad_width, width - 1)
-    left, right = ([_bytes(pad)] * most for pad in (options.left_pad, options.right_pad))
+    left, right = ([encoded(pad)] * most for pad in (options.left_pad, options.right_pad))
     row = [*left, *words, *right]
     for first in range(len(row) - width + 1):
-        yield _bytes(options.separator).join(row[first : first + width])
+        yield encoded(options.separator).join(row[first : first + width])
 
 
 def _ngrams(options: GramsOptions, data: Array, splits: Array) -> list[Array]:
     rows = []
     for begin, end in itertools.pairwise(splits):
         words = data[begin:end].tolist()
-        found = [gram for width in options.ngram_widths for gram in _grams(options, words, width)]
-        if options.preserve_short_sequences and words and not found:
-            found = list(_grams(options, words, len(words) + 2 * max(options.pad_width, 0)))
-        rows.append(found)
+        grams = [gram for width in options.ngram_widths for gram in _grams(options, words, width)]
+        if options.preserve_short_sequences and words and not grams:
+            grams = list(_grams(options, words, len(words) + 2 * max(options.pad_width, 0)))
+        rows.append(grams)
     ends = np.cumsum([0, *map(len, rows)]).astype(splits.dtype)
     return [texts([gram for row in rows for gram in row]), ends]
 
@@ -95,7 +91,7 @@ def _joined_along(options: ReduceOptions, x: Array, axes: Array) -> Array:
     rows = x.transpose(*others, *chosen).reshape(*(x.shape[axis] for axis in others), -1)
     shape = [1 if axis in chosen else n for axis, n in enumerate(x.shape) if options.keep_dims or axis not in chosen]
     flat = rows.reshape(-1, rows.shape[-1])
-    return texts([_bytes(options.separator).join(row) for row in flat], tuple(shape))
+    return texts([encoded(options.separator).join(row) for row in flat], tuple(shape))
 
 
 def _joined_by_segment(options: SeparatorOptions, x: Array, ids: Array, count: Array) -> Array:
@@ -106,8 +102,8 @@ def _joined_by_segment(options: SeparatorOptions, x: Array, ids: Array, count: A
         if 0 <= segment < len(rows):
             for parts, text in zip(rows[segment], row, strict=True):
                 parts.append(text)
-    made = [_bytes(options.separator).join(parts) for row in rows for parts in row]
-    return texts(made, (len(rows), *x.shape[ids.ndim :]))
+    joined = [encoded(options.separator).join(parts) for row in rows for parts in row]
+    return texts(joined, (len(rows), *x.shape[ids.ndim :]))
 
 
 def _split(options: DelimiterOptions, x: Array, delimiter: Array) -> list[Array]:
@@ -121,14 +117,13 @@ def _split(options: DelimiterOptions, x: Array, delimiter: Array) -> list[Array]
             else:
                 parts[-1] += bytes([byte])
         rows.append([part for part in parts if part or not options.skip_empty])
-    places = [(r, column) for r, row in enumerate(rows) for column in range(len(row))]
-    shape = np.array([len(rows), max(map(len, rows), default=0)], np.int64)
-    return [np.array(places, np.int64).reshape(-1, 2), texts([part for row in rows for part in row]), shape]
+    indices, parts, shape = sparse(rows)
+    return [indices, texts(parts), shape]
 
 
 def _bucket(options: BucketOptions, x: Array) -> Array:
-    found = [murmur64(text) % options.num_buckets for text in x.reshape(-1)]
-    return np.array(found, np.int64).reshape(x.shape)
+    buckets = [murmur64(text) % options.num_buckets for text in x.reshape(-1)]
+    return np.array(buckets, np.int64).reshape(x.shape)
 
 
 def _fingerprint(options: NoOptions, x: Array, method: Array) -> Array:
@@ -144,8 +139,8 @@ def _each(function: Any) -> Any:
 
 
 def _written(options: PadOptions, text: bytes) -> bytes:
-    made = base64.urlsafe_b64encode(text)
-    return made if options.pad else made.rstrip(b"=")
+    encoded = base64.urlsafe_b64encode(text)
+    return encoded if options.pad else encoded.rstrip(b"=")
 
 
 def _read(options: NoOptions, text: bytes) -> bytes:

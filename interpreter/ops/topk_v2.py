@@ -38,8 +38,8 @@ def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
         return None
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
-        values, places = _run(options, inputs)
-        return [values, places.astype(outputs[1].dtype)]
+        values, indices = _run(options, inputs)
+        return [values, indices.astype(outputs[1].dtype)]
 
     return run
 

@@ -55,8 +55,8 @@ def _bind(run: Run, bound: quantized.Bound | None) -> Bind:
     of_quantized = None if bound is None else bind_quantized(bound)
 
     def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-        found = bfloat16.bind(run, require.present(inputs, 1), outputs[0])
-        return found or (of_quantized(options, inputs, outputs) if of_quantized else None)
+        in_bfloat16 = bfloat16.bind(run, require.present(inputs, 1), outputs[0])
+        return in_bfloat16 or (of_quantized(options, inputs, outputs) if of_quantized else None)
 
     return bind
 

@@ -52,43 +52,43 @@ def _codec(name: str) -> str:
 
 def _points(options: DecodeOptions | TranscodeOptions, data: bytes) -> Iterator[tuple[int, int]]:
     """Yield the code points of a text, and the positions where their bytes begin."""
-    codec, place = _codec(options.input_encoding), 0
-    while place < len(data):
+    codec, offset = _codec(options.input_encoding), 0
+    while offset < len(data):
         wrong = None
         try:
-            text = data[place:].decode(codec)
+            text = data[offset:].decode(codec)
         except UnicodeDecodeError as error:
-            text, wrong = data[place : place + error.start].decode(codec), (place + error.start, place + error.end)
+            text, wrong = data[offset : offset + error.start].decode(codec), (offset + error.start, offset + error.end)
         for letter in text:
             is_control = options.replace_control_characters and ord(letter) in _CONTROLS
-            yield options.replacement_char if is_control else ord(letter), place
-            place += len(letter.encode(codec))
+            yield options.replacement_char if is_control else ord(letter), offset
+            offset += len(letter.encode(codec))
         if wrong is None:
             return
         if options.errors == "strict":
             raise ModelError(f"expected {options.input_encoding}, got other bytes at {wrong[0]} of {data[:40]!r}")
         if options.errors == "replace":
             yield options.replacement_char, wrong[0]
-        place = wrong[1]
+        offset = wrong[1]
 
 
 def _text(options: EncodeOptions | TranscodeOptions, points: Sequence[int]) -> bytes:
-    made = []
+    letters = []
     for point in points:
         if 0 <= point <= _LAST and point not in _SURROGATES:
-            made.append(chr(point))
+            letters.append(chr(point))
         elif options.errors == "strict":
             raise ModelError(f"expected a code point, got {point:#x}")
         elif options.errors == "replace":
-            made.append(chr(options.replacement_char))
-    return "".join(made).encode(_codec(options.output_encoding), "replace")
+            letters.append(chr(options.replacement_char))
+    return "".join(letters).encode(_codec(options.output_encoding), "replace")
 
 
 def _decode(options: DecodeOptions, x: Array) -> list[Array]:
     rows = [list(_points(options, data)) for data in x.reshape(-1)]
     splits = np.cumsum([0, *map(len, rows)]).astype(TensorType(options.Tsplits).dtype)
-    found = np.array([pair for row in rows for pair in row], np.int64).reshape(-1, 2)
-    return [splits, found[:, 0].astype(np.int32), found[:, 1]]
+    pairs = np.array([pair for row in rows for pair in row], np.int64).reshape(-1, 2)
+    return [splits, pairs[:, 0].astype(np.int32), pairs[:, 1]]
 
 
 def _encode(options: EncodeOptions, values: Array, splits: Array) -> Array:

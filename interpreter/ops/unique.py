@@ -25,8 +25,8 @@ def _run(options: UniqueOptions, inputs: Inputs) -> list[Array]:
     (x,) = require.arrays(inputs, 1)
     _, first, which = np.unique(x, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    place = np.argsort(order)
-    return [x[first[order]], place[which].astype(options.idx_out_type.dtype)]
+    ranks = np.argsort(order)
+    return [x[first[order]], ranks[which].astype(options.idx_out_type.dtype)]
 
 
 UNIQUE = Op("UNIQUE", options=UniqueOptions, infer=_infer, run=_run, integers=MOVING)

@@ -50,13 +50,13 @@ def _decode(options: WaveOptions, content: Array) -> list[Array]:
 def _encode(options: NoOptions, audio: Array, rate: Array) -> Array:
     scaled = audio.astype(np.float64) * _LARGEST
     samples = np.clip(np.trunc(scaled + np.copysign(0.5, scaled)), -_LARGEST, _LARGEST - 1).astype("<i2")
-    made = io.BytesIO()
-    with wave.open(made, "wb") as file:
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as file:
         file.setnchannels(audio.shape[1])
         file.setsampwidth(2)
         file.setframerate(int(rate))
         file.writeframes(samples.tobytes())
-    return texts([made.getvalue()], ())
+    return texts([stream.getvalue()], ())
 
 
 DECODE_WAV = operator(

@@ -75,9 +75,9 @@ class Peephole:
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """One gate, from the sums of its products with input and output; place: its position in all sums."""
+    """One gate, from the sums of its products with input and output. columns: those of all sums that are its own."""
 
-    place: slice
+    columns: slice
     peephole: Peephole | None
     norm: LayerNorm | None
     table: Array
@@ -85,11 +85,11 @@ class Gate:
     @property
     def units(self) -> int:
         """The number of cells."""
-        return int(self.place.stop - self.place.start)
+        return int(self.columns.stop - self.columns.start)
 
     def __call__(self, all_sums: Array, c: Array) -> Array:
         """Return the gate after its activation, with 15 fractional bits."""
-        z = all_sums[:, self.place]
+        z = all_sums[:, self.columns]
         if self.peephole is not None:
             z = self.peephole.add(z, c)
         if self.norm is not None:

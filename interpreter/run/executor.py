@@ -166,11 +166,11 @@ class Executor:
             return None
         arrays, specs = [values[t] for t in step.node.inputs], self._specs[subgraph]
         wanted = [t for t in graph.outputs if specs[t].data is None]
-        made = step.node.op.in_place(arrays, wanted, Frame(self, subgraph, {}))
-        if made is None:
+        fast = step.node.op.in_place(arrays, wanted, Frame(self, subgraph, {}))
+        if fast is None:
             return None
 
-        there = made.failed
+        there = fast.failed
 
         def failed(error: Exception) -> None:
             try:
@@ -178,8 +178,8 @@ class Executor:
             except RAISED as raised:
                 raise_located(raised, "running", step.node, subgraph, step.index)
 
-        made.failed = failed
-        return made
+        fast.failed = failed
+        return fast
 
     def _keep(self, subgraph: int, values: dict[int, Array]) -> None:
         before = self.values.get(subgraph)

@@ -52,7 +52,7 @@ def propagate(
                 raise
             changing = None  # perhaps the declared shape of a variable does not fit
         else:
-            running = [i for i, found in enumerate(propagation.found) if found is not None]
+            running = [i for i, subgraph in enumerate(propagation.reached) if subgraph is not None]
             known = agreed(model, specs, running)
             refuted = {name for name, x in propagation.believed.items() if known.get(name) is None or not fits(name, x)}
             if not refuted:
@@ -74,8 +74,8 @@ def _from_entries(
             limits.check(spec)
         propagation.call(index, inputs)
     return tuple(
-        subgraph.tensors if found is None else found.specs
-        for subgraph, found in zip(model.subgraphs, propagation.found, strict=True)
+        subgraph.tensors if known is None else known.specs
+        for subgraph, known in zip(model.subgraphs, propagation.reached, strict=True)
     )
 
 
@@ -107,7 +107,7 @@ def outputs_of(
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Reached:
     inputs: Known
     specs: Known
     outputs: Known
@@ -117,7 +117,7 @@ class _Propagation:
     """One pass through the model.
 
     changing: resource variables that may be read in several shapes, None for all. believed: the others that were read,
-    in their declared shapes. found: what is known of each subgraph that was reached.
+    in their declared shapes. reached: by subgraph, None for those that nothing calls.
     """
 
     def __init__(self, model: Model, changing: Collection[str] | None) -> None:
@@ -133,7 +133,7 @@ class _Propagation:
         }
         self._foldable_bytes = _LEAST_FOLDED_BYTES + _FOLDED_PER_STORED * sum(stored.values())
         self._folded: dict[int, list[Array]] = {}  # by subgraph, the values last folded there
-        self.found: list[_Found | None] = [None] * len(model.subgraphs)
+        self.reached: list[_Reached | None] = [None] * len(model.subgraphs)
 
     def handed_on(self, index: int) -> list[bool]:
         """Return, for each output of a subgraph, whether it is the unchanged input in the same position."""
@@ -147,7 +147,7 @@ class _Propagation:
         if len(given) != expected:
             raise ModelError(f"subgraph {index}: expected {expected} inputs, got {len(given)}")
         self._check_types(index, given)
-        before = self.found[index]
+        before = self.reached[index]
         inputs = tuple(given) if before is None else tuple(map(common, before.inputs, given))
         if before is not None and all(map(same, before.inputs, inputs)):
             return before.outputs
@@ -157,7 +157,7 @@ class _Propagation:
         specs = self._nodes(index, inputs)
         self._depth -= 1
         outputs = tuple(specs[t] for t in self._model.subgraphs[index].outputs)
-        self.found[index] = _Found(inputs, tuple(specs), outputs)
+        self.reached[index] = _Reached(inputs, tuple(specs), outputs)
         return outputs
 
     def _check_types(self, index: int, given: Sequence[TensorSpec]) -> None:
@@ -165,8 +165,8 @@ class _Propagation:
         for position, (tensor, spec) in enumerate(zip(graph.inputs, given, strict=True)):
             declared = graph.tensors[tensor]
             if spec.type != declared.type and not {spec.type, declared.type} & _HANDLES:
-                place = f"input {position} of subgraph {index} ({declared.name!r})"
-                raise ModelError(f"{place}: expected type {declared.type.name}, got {spec.type.name}")
+                where = f"input {position} of subgraph {index} ({declared.name!r})"
+                raise ModelError(f"{where}: expected type {declared.type.name}, got {spec.type.name}")
 
     def _nodes(self, index: int, inputs: Known) -> list[TensorSpec]:
         subgraph = self._model.subgraphs[index]
@@ -175,18 +175,18 @@ class _Propagation:
         for tensor, spec in zip(subgraph.inputs, inputs, strict=True):
             specs[tensor] = replace(specs[tensor], shape=spec.shape, data=None if tensor in updated else spec.data)
         for position, node in enumerate(subgraph.nodes):
-            place = f"while preparing {node.op.name} (subgraph {index}, node {position})"
+            where = f"while preparing {node.op.name} (subgraph {index}, node {position})"
             try:
                 limits.tick()
                 for tensor, spec in zip(node.outputs, self._node(node, subgraph, specs), strict=True):
                     specs[tensor] = replace(spec, data=None) if tensor in updated else spec
                 self._remember(index, [specs[t].data for t in node.outputs])
             except LiteclError as error:
-                locate(error, node.op.name, place)
+                locate(error, node.op.name, where)
                 raise
             except FAULTS as error:
                 wrapped = fault(error)
-                locate(wrapped, node.op.name, place)
+                locate(wrapped, node.op.name, where)
                 raise wrapped from error
         return specs
 

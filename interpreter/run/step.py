@@ -49,12 +49,12 @@ RAISED = (LiteclError, *FAULTS)
 
 def raise_located(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
     """Raise an error with the place of its node; numpy's errors become ModelErrors."""
-    place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
+    where = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
     if isinstance(error, LiteclError):
-        locate(error, node.op.name, place)
+        locate(error, node.op.name, where)
         raise error
     if node.op.custom and not isinstance(node.op, ControlOp) and not node.op.pure:
         raise error  # a user's own function: its errors are the user's
     wrapped = fault(error)
-    locate(wrapped, node.op.name, place)
+    locate(wrapped, node.op.name, where)
     raise wrapped from error

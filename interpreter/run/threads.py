@@ -103,7 +103,7 @@ _known: dict[str, _Blas] = {}
 def _blas() -> _Blas:
     """Return the only instance of the process; threads may ask for it at the same time."""
     if not _known:
-        blas = _Blas([_Library(found) for found in _controllers() if found.user_api == "blas"])
+        blas = _Blas([_Library(controller) for controller in _controllers() if controller.user_api == "blas"])
         if _known.setdefault("blas", blas) is blas and hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=blas.forked)
     return _known["blas"]

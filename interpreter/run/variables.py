@@ -69,7 +69,7 @@ class Variables:
 
     def get(self, key: VariableKey, spec: TensorSpec) -> Array:
         """Return the value of a variable tensor; initially zeros, or INT8's zero point, as in TFLite."""
-        value = self._found(key)
+        value = self._on_host(key)
         if value is None:
             limits.check(spec)
             limits.temporary(f"variable {spec.name!r}", spec.static_shape, spec.dtype.itemsize)
@@ -79,12 +79,12 @@ class Variables:
 
     def read(self, name: str) -> Array:
         """Return the value of a resource variable. Raises ModelError if it was never assigned."""
-        value = self._found(name)
+        value = self._on_host(name)
         if value is None:
             raise ModelError(f"variable {name!r} was never assigned")
         return value
 
-    def _found(self, key: VariableKey) -> Array | None:
+    def _on_host(self, key: VariableKey) -> Array | None:
         """Return a value, if there is one, after moving it to the host."""
         value = self._values.get(key)
         if value is None or isinstance(value, np.ndarray):

@@ -21,8 +21,8 @@ Part = Callable[[Graph, Sequence[int]], Any]
 def subgraph(name: str, state: State, part: Part) -> Subgraph:
     """Return a subgraph over loop variables. ``part`` adds its nodes and returns its outputs."""
     g = Graph(name)
-    found = part(g, [g.input(shape, type_) for shape, type_ in state])
-    return g.build(*([found] if isinstance(found, int) else found))
+    outputs = part(g, [g.input(shape, type_) for shape, type_ in state])
+    return g.build(*([outputs] if isinstance(outputs, int) else outputs))
 
 
 def while_model(state: State, condition: Part, body: Part, *more: Subgraph) -> Model:

@@ -125,12 +125,12 @@ def depthwise_set() -> bytes:
 
 def _widths() -> list[tuple[int, int, int]]:
     """Return image side, channels and stride of MobileNetV2's depthwise convolutions."""
-    side, channels, found = 112, 32, []
+    side, channels, widths = 112, 32, []
     for expansion, out, repeats, first_stride in MOBILENET_V2:
         for stride in (first_stride, *(1,) * (repeats - 1)):
-            found.append((side, expansion * channels, stride))
+            widths.append((side, expansion * channels, stride))
             side, channels = side // stride, out
-    return found
+    return widths
 
 
 def dense(depth: int, units: int, batch: int = 1) -> bytes:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.data_frame import Library, of_columns
 from litecl.interpreter.errors import ShapeError
-from litecl.interpreter.frames import Library, made
 from litecl.interpreter.graph import Array, Shape
 
 
@@ -25,7 +25,7 @@ class Results(dict[str, Any]):
         rows = {name: len(value) if value.ndim else 0 for name, value in arrays.items()}
         if len({*rows.values()}) > 1 or 0 in {value.ndim for value in arrays.values()}:
             raise ShapeError(f"a data frame: expected equal row counts, got {rows}")
-        return made({name: _column(value) for name, value in arrays.items()}, library)
+        return of_columns({name: _column(value) for name, value in arrays.items()}, library)
 
 
 def _column(value: Array) -> Any:

@@ -60,17 +60,17 @@ class Predictor:
         **options: Any,
     ) -> None:
         source = model if isinstance(model, bytes) else str(Path(model).absolute())
-        place = {"device": device, "cpu": cpu, "require_device": require_device}
-        self._made_from = source, {"signature": signature, **place, "buffers": buffers, "keep": keep, **options}
+        where = {"device": device, "cpu": cpu, "require_device": require_device}
+        self._made_from = source, {"signature": signature, **where, "buffers": buffers, "keep": keep, **options}
         self._keep = frozenset(keep)
-        places = [[] if cpu else [CLDelegate(place, **options)] for place in _places(device, cpu)]
-        for delegates in places:
+        delegates_of = [[] if cpu else [CLDelegate(one, **options)] for one in _devices(device, cpu)]
+        for delegates in delegates_of:
             report = _run_once(source, signature, delegates)
             if require_device:
                 require_all("require_device", report)
         mode = options.get("dynamic_range")
-        self._lanes = [Lane(source, signature, delegates, mode) for delegates in places * buffers]
-        self._pool = Pool(self._lanes, partial(Lane, source, signature, places[0], mode))
+        self._lanes = [Lane(source, signature, delegates, mode) for delegates in delegates_of * buffers]
+        self._pool = Pool(self._lanes, partial(Lane, source, signature, delegates_of[0], mode))
         self._background = Background(len(self._lanes))
 
     @property
@@ -126,8 +126,8 @@ class Predictor:
             for kind, tensors in (("input", self.inputs), ("output", self.results))
             for name, (shape, dtype) in tensors.items()
         ]
-        told = paragraph(f"Predictor on {', '.join(self.devices)}")
-        return block(told, table(("", "name", "type", "shape"), rows))
+        title = paragraph(f"Predictor on {', '.join(self.devices)}")
+        return block(title, table(("", "name", "type", "shape"), rows))
 
     def submit(self, batch: Batch) -> "Future[Results]":
         """Start a batch in a thread and return at once; ``result()`` waits. Leave its arrays alone until then.
@@ -199,15 +199,15 @@ def _ran(predictor: Predictor, batch: Batch) -> "Future[Results]":
     return future
 
 
-def _places(device: Any, cpu: bool) -> list[Any]:
+def _devices(device: Any, cpu: bool) -> list[Any]:
     """Return the devices that a caller asks for. "all" means every GPU and the preferred CPU device."""
     if cpu or not (device == "all" or isinstance(device, list | tuple)):
         return [None if cpu else device]
     if device != "all":
         return [*device]
-    found = devices()
-    gpus = [each for each in found if each.describe().type == "GPU"]
-    return [*gpus, *[each for each in found if each not in gpus][:1]]
+    every = devices()
+    gpus = [each for each in every if each.describe().type == "GPU"]
+    return [*gpus, *[each for each in every if each not in gpus][:1]]
 
 
 def _made_again(source: Any, arguments: Mapping[str, Any]) -> Predictor:

@@ -51,9 +51,9 @@ def _parser() -> argparse.ArgumentParser:
         choices=sorted(PACKAGES),
         help="a package to stand in for, once for each (default: ai_edge_litert and tflite_runtime)",
     )
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument("--device", type=_device, help="an index or a fragment of a name from `litecl devices`")
-    place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
+    runtime = parser.add_mutually_exclusive_group()
+    runtime.add_argument("--device", type=_device, help="an index or a fragment of a name from `litecl devices`")
+    runtime.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
     parser.add_argument("--always", action="store_true", help="use the device even if the program asks for no delegate")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
     parser.add_argument("script", metavar="SCRIPT")

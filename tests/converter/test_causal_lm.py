@@ -20,6 +20,7 @@ from litecl.interpreter.file.writer import write  # noqa: E402
 from litecl.interpreter.graph import CONTEXT_LENGTH  # noqa: E402
 from support import keras_causal_lm as nets  # noqa: E402
 from support.command import data, failure  # noqa: E402
+from support.conversion import converter_of  # noqa: E402
 
 L, HEADS, DEPTH, SLOTS = keras.layers, 4, nets.DEPTH, nets.SLOTS
 TOKENS = np.random.default_rng(3).integers(0, nets.WORDS, 28).astype(np.int32)
@@ -220,8 +221,7 @@ def test_parts_of_packs() -> None:
         def function(a: Any, b: Any, c: Any, takes: Any = takes) -> list[Any]:
             return [take(tf.stack([a, b, c], 1)) * 2 for take in takes]
 
-        concrete = tf.function(function, autograph=False).get_concrete_function(*specs)
-        model = Converter.from_concrete_functions([concrete]).convert_to_model()
+        model = converter_of(function, *specs).convert_to_model()
         assert sum(node.op.name == "PACK" for node in model.subgraphs[0].nodes) == packs
         results = Interpreter(model).get_signature_runner()(**dict(zip("abc", inputs, strict=True)))
         for i, expected in enumerate(function(*map(tf.constant, inputs))):

@@ -8,8 +8,7 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from litecl.converter import Converter  # noqa: E402
-from support.conversion import invoke, runtimes  # noqa: E402
+from support.conversion import converter_of, invoke, runtimes  # noqa: E402
 
 _SHAPES: tuple[tuple[Any, tuple[int, ...]], ...] = (
     ((3, 4, 5), (3, 4, 5)),
@@ -35,8 +34,7 @@ def _matrices(shape: tuple[int, ...]) -> Any:
 @pytest.mark.parametrize(("spec", "shape"), _SHAPES, ids=str)
 def test_computed_bounds(spec: Any, shape: tuple[int, ...], index: Any) -> None:
     specs = [tf.TensorSpec(spec, tf.float32), tf.TensorSpec((), index), tf.TensorSpec((), index)]
-    concrete = tf.function(tf.linalg.band_part, autograph=False).get_concrete_function(*specs)
-    content, x = Converter.from_concrete_functions([concrete]).convert(), _matrices(shape)
+    content, x = converter_of(tf.linalg.band_part, *specs).convert(), _matrices(shape)
     for runtime in runtimes(content):
         for bounds in itertools.product(_BOUNDS, repeat=2):
             lower, upper = (
@@ -51,9 +49,8 @@ def test_computed_bounds(spec: Any, shape: tuple[int, ...], index: Any) -> None:
 @pytest.mark.parametrize("bounds", [(0, 0), (0, -1), (-1, 0)], ids=str)
 @pytest.mark.parametrize(("spec", "shape"), _SHAPES, ids=str)
 def test_known_bounds(spec: Any, shape: tuple[int, ...], bounds: tuple[int, int]) -> None:
-    function = tf.function(lambda x: tf.linalg.band_part(x, *bounds), autograph=False)
-    concrete = function.get_concrete_function(tf.TensorSpec(spec, tf.float32))
-    content, x = Converter.from_concrete_functions([concrete]).convert(), _matrices(shape)
+    converter = converter_of(lambda x: tf.linalg.band_part(x, *bounds), tf.TensorSpec(spec, tf.float32))
+    content, x = converter.convert(), _matrices(shape)
     for runtime in runtimes(content):
         (got,) = invoke(runtime, [x])
         np.testing.assert_array_equal(got, tf.linalg.band_part(x, *bounds).numpy())

@@ -14,7 +14,16 @@ from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.file.reader import read  # noqa: E402
 from litecl.interpreter.graph import Array  # noqa: E402
-from support.conversion import assert_all_close, invoke, litert, operators, runtimes, sizes  # noqa: E402
+from support.conversion import (  # noqa: E402
+    assert_all_close,
+    assert_computes,
+    converter_of,
+    invoke,
+    litert,
+    operators,
+    runtimes,
+    sizes,
+)
 from support.tf_control_flow import CONTROL_FLOW, Counters  # noqa: E402
 from support.tf_functions import TfFunction  # noqa: E402
 
@@ -26,9 +35,7 @@ def test_control_flow(case: TfFunction) -> None:
     content = Converter.from_concrete_functions([concrete]).convert()
     fed = [case.feeds(seed) for seed in (0, 1, 2)]
     wanted = [[np.asarray(y) for y in tf.nest.flatten(concrete(*map(tf.constant, values)))] for values in fed]
-    for runtime in runtimes(content):
-        for values, expected in zip(fed, wanted, strict=True):
-            assert_all_close(invoke(runtime, values), expected)
+    assert_computes(content, fed, wanted)
 
 
 def _converted(name: str) -> Any:
@@ -50,6 +57,11 @@ def test_lists_of_fixed_size_are_written_in_place_and_others_joined() -> None:
     grown = operators(_converted("array that grows"))
     assert grown["CONCATENATION"] == 1
     assert not grown["DYNAMIC_UPDATE_SLICE"]
+
+
+def test_loop_is_a_layer_unless_it_transposes_weights() -> None:
+    assert operators(_converted("recurrent layer"))["UNIDIRECTIONAL_SEQUENCE_RNN"] == 1
+    assert operators(_converted("recurrent layer of transposed weights"))["WHILE"] == 1
 
 
 def test_windows_of_any_batch_are_not_taken_for_growth() -> None:
@@ -115,9 +127,8 @@ def test_what_a_file_cannot_hold_is_named() -> None:
         made = tf.TensorArray(tf.variant, 1).write(0, tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=[4]))
         return tf.raw_ops.TensorListStack(input_handle=made.read(0), element_shape=[4], element_dtype=tf.float32)
 
-    concrete = tf.function(of_lists, autograph=False).get_concrete_function(tf.TensorSpec((3, 4)))
     with pytest.raises(ConversionError, match=r"TensorList.*list"):
-        Converter.from_concrete_functions([concrete]).convert()
+        converter_of(of_lists, tf.TensorSpec((3, 4))).convert()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ tf = pytest.importorskip("tensorflow")
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
-from support.conversion import assert_all_close, invoke, litert, runtimes  # noqa: E402
+from support.conversion import assert_all_close, assert_computes, converter_of, invoke, litert, runtimes  # noqa: E402
 
 v1 = tf.compat.v1
 _SPEC = tf.TensorSpec((2, 4), tf.float32, name="x")
@@ -108,16 +108,13 @@ def test_writes_to_a_part_of_a_variable(name: str) -> None:
     content = Converter.from_concrete_functions([function.get_concrete_function(_SPEC)], module).convert()
     values = [np.random.default_rng(i).uniform(0, 3, (2, 4)).astype(np.float32) for i in range(3)]
     expected = [np.asarray(function(value)) for value in values]
-    for runtime in runtimes(content):
-        for value, wanted in zip(values, expected, strict=True):
-            assert_all_close(invoke(runtime, [value]), [wanted])
+    assert_computes(content, [[value] for value in values], [[wanted] for wanted in expected])
 
 
 def test_writes_with_steps_are_refused() -> None:
     module = Cache()
-    concrete = tf.function(module.steps, autograph=False).get_concrete_function(_SPEC)
     with pytest.raises(ConversionError, match="effect of ResourceStridedSliceAssign"):
-        Converter.from_concrete_functions([concrete], module).convert()
+        converter_of(module.steps, _SPEC, keep=module).convert()
 
 
 @pytest.mark.parametrize(
@@ -131,9 +128,8 @@ def test_writes_with_steps_are_refused() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_changes_from_run_to_run_is_not_folded(function: Callable[[Any], Any], operator: str) -> None:
-    concrete = tf.function(function, autograph=False).get_concrete_function(_SPEC)
     with pytest.raises(ConversionError, match=rf"(computes|effect of) .*{operator} "):
-        Converter.from_concrete_functions([concrete]).convert()
+        converter_of(function, _SPEC).convert()
 
 
 @pytest.mark.parametrize(
@@ -148,8 +144,7 @@ def test_what_changes_from_run_to_run_is_not_folded(function: Callable[[Any], An
     ],
 )
 def test_random_numbers_are_drawn_anew(function: Callable[[], Any], low: float, high: float, mean: float) -> None:
-    concrete = tf.function(lambda x: x + function(), autograph=False).get_concrete_function(tf.TensorSpec((4000,)))
-    content = Converter.from_concrete_functions([concrete]).convert()
+    content = converter_of(lambda x: x + function(), tf.TensorSpec((4000,))).convert()
     for runtime in (litert(content), Interpreter(model_content=content)):
         first, second = (invoke(runtime, [np.zeros(4000, np.float32)])[0] for _ in range(2))
         assert (first != second).any()
@@ -161,13 +156,11 @@ def test_random_numbers_of_a_given_seed_are_those_of_tensorflow() -> None:
     function = tf.function(lambda x: x + tf.random.stateless_uniform((4,), seed=[1, 2]), autograph=False)
     content = Converter.from_concrete_functions([function.get_concrete_function(_SPEC)]).convert()
     x = np.ones((2, 4), np.float32)
-    for runtime in runtimes(content):
-        assert_all_close(invoke(runtime, [x]), [np.asarray(function(x))])
+    assert_computes(content, [[x]], [[np.asarray(function(x))]])
 
 
 def test_random_numbers_that_nobody_reads_are_left_out() -> None:
-    concrete = tf.function(lambda x: (tf.random.uniform((4,)), x * 2)[1], autograph=False).get_concrete_function(_SPEC)
-    model = Converter.from_concrete_functions([concrete]).convert_to_model()
+    model = converter_of(lambda x: (tf.random.uniform((4,)), x * 2)[1], _SPEC).convert_to_model()
     assert [node.op.name for node in model.subgraphs[0].nodes] == ["MUL"]
 
 
@@ -177,8 +170,7 @@ def test_checks_and_messages_are_left_out() -> None:
         tf.debugging.assert_greater(tf.reduce_sum(x), -100.0)
         return tf.debugging.check_numerics(x, "wrong") * 2
 
-    concrete = tf.function(function, autograph=False).get_concrete_function(_SPEC)
-    model = Converter.from_concrete_functions([concrete]).convert_to_model()
+    model = converter_of(function, _SPEC).convert_to_model()
     assert [node.op.name for node in model.subgraphs[0].nodes] == ["MUL"]
 
 
@@ -234,9 +226,8 @@ def _sliced(variable: Any, x: Any) -> Any:
 def test_writes_of_tensorflow_1(build: Callable[[Any, Any], Any], use_resource: bool, tmp_path: Path) -> None:
     values = [np.random.default_rng(i).normal(size=(2, 4)).astype(np.float32) for i in range(2)]
     expected = _saved(build, use_resource, tmp_path / "model", values)
-    for runtime in runtimes(Converter.from_saved_model(tmp_path / "model").convert()):
-        for value, wanted in zip(values, expected, strict=True):
-            assert_all_close(invoke(runtime, [value]), [wanted])
+    content = Converter.from_saved_model(tmp_path / "model").convert()
+    assert_computes(content, [[value] for value in values], [[wanted] for wanted in expected])
 
 
 @pytest.mark.parametrize("use_resource", [False, True], ids=["ref", "resource"])
@@ -268,8 +259,7 @@ def test_effects_of_a_branch_that_is_never_taken_are_left_out() -> None:
 
         return tf.cond(module.training, write, lambda: x * 2)
 
-    concrete = tf.function(function, autograph=False).get_concrete_function(_SPEC)
-    model = Converter.from_concrete_functions([concrete], module).convert_to_model()
+    model = converter_of(function, _SPEC, keep=module).convert_to_model()
     assert [node.op.name for node in model.subgraphs[0].nodes] == ["MUL"]
 
 

@@ -9,7 +9,7 @@ tf = pytest.importorskip("tensorflow")
 
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
-from support.conversion import invoke, runtimes  # noqa: E402
+from support.conversion import converter_of, invoke, runtimes  # noqa: E402
 
 _CONSTANT = np.zeros((0, 3), np.float32)
 _PRODUCTS: dict[str, Any] = {
@@ -29,9 +29,8 @@ _PRODUCTS: dict[str, Any] = {
 def test_products(name: str, is_open: bool) -> None:
     function, shapes = _PRODUCTS[name]
     specs = [tf.TensorSpec([d if d == 0 or not is_open else None for d in shape], tf.float32) for shape in shapes]
-    concrete = tf.function(function, autograph=False).get_concrete_function(*specs)
     values = [np.zeros(shape, np.float32) for shape in shapes]
-    content, expected = Converter.from_concrete_functions([concrete]).convert(), function(*map(tf.constant, values))
+    content, expected = converter_of(function, *specs).convert(), function(*map(tf.constant, values))
     for runtime in runtimes(content):
         (got,) = invoke(runtime, values)
         np.testing.assert_array_equal(got, expected)

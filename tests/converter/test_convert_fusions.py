@@ -1,7 +1,6 @@
 """Composites: those that become the operator made for them, and those that are converted from their bodies."""
 
 import struct
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,18 +8,14 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from litecl.converter import Builder, Composite, Converter, Fusion, Value  # noqa: E402
+from litecl.converter import Builder, Composite, Fusion, Value  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.file.options import CustomOptions  # noqa: E402
 from litecl.interpreter.graph import Array  # noqa: E402
 from litecl.interpreter.ops.unary import SQUARE  # noqa: E402
-from support.conversion import assert_all_close, invoke, litert, operators, runtimes  # noqa: E402
+from support.conversion import assert_all_close, assert_computes, converter_of, invoke, litert, operators, runtimes  # noqa: E402
 from support.tf_composites import DEPTH, TABLE, cell, composite, lookup, normal, random  # noqa: E402
-
-
-def _converter(function: Callable[..., Any], *specs: Any) -> Converter:
-    return Converter.from_concrete_functions([tf.function(function, autograph=False).get_concrete_function(*specs)])
 
 
 def _float(*shape: int | None) -> Any:
@@ -30,13 +25,12 @@ def _float(*shape: int | None) -> Any:
 @pytest.mark.parametrize("name", ["embedding_matmul", "embedding_lookup"])
 @pytest.mark.parametrize("shape", [(5,), (None,), (2, 3)], ids=str)
 def test_embedding(name: str, shape: tuple[int | None, ...]) -> None:
-    converter = _converter(lookup(name), tf.TensorSpec(shape, tf.int32))
+    converter = converter_of(lookup(name), tf.TensorSpec(shape, tf.int32))
     content = converter.convert()
     assert converter.report.operators["EMBEDDING_LOOKUP"] == 1
     assert [(fusion.name, fusion.made) for fusion in converter.report.fusions] == [(name, True)]
     ids = random.integers(0, 10, [d or 7 for d in shape]).astype(np.int32)
-    for runtime in runtimes(content):
-        assert_all_close(invoke(runtime, [ids]), [TABLE[ids] * 2])
+    assert_computes(content, [[ids]], [[TABLE[ids] * 2]])
 
 
 def test_unmet_contract_is_told_and_the_body_converted() -> None:
@@ -45,7 +39,7 @@ def test_unmet_contract_is_told_and_the_body_converted() -> None:
         return tf.gather(table * weights, ids)
 
     ids = tf.TensorSpec((3,), tf.int32)
-    converter = _converter(lambda ids: scaled(tf.constant(TABLE), tf.constant(2.0), ids), ids)
+    converter = converter_of(lambda ids: scaled(tf.constant(TABLE), tf.constant(2.0), ids), ids)
     content = converter.convert()
     (fusion,) = converter.report.fusions
     assert not fusion.made
@@ -57,7 +51,7 @@ def test_unmet_contract_is_told_and_the_body_converted() -> None:
 
 def test_composite_that_nobody_knows_is_converted_from_its_body() -> None:
     twice = composite("somebody.Twice")(lambda x: x * 2.0)
-    converter = _converter(twice, _float(3))
+    converter = converter_of(twice, _float(3))
     assert operators(converter.convert_to_model()) == {"MUL": 1}
     assert converter.report.fusions[0].reason == "no fusion is registered under this name"
 
@@ -76,7 +70,7 @@ def test_composite_that_nobody_knows_is_converted_from_its_body() -> None:
 )
 def test_lingvo_cell(name: str, projected: bool) -> None:
     function = cell(name, projected, "Layer" in name)
-    converter = _converter(function, _float(2, DEPTH))
+    converter = converter_of(function, _float(2, DEPTH))
     content = converter.convert()
     assert converter.report.operators == {"FILL": 2, "LSTM": 1}
     for runtime in (litert(content), Interpreter(model_content=content)):
@@ -88,7 +82,7 @@ def test_lingvo_cell(name: str, projected: bool) -> None:
 
 def test_lingvo_cell_of_open_batch_is_converted_from_its_body() -> None:
     function = cell("LSTMCellSimple", True, False)
-    converter = _converter(function, _float(None, DEPTH))
+    converter = converter_of(function, _float(None, DEPTH))
     content = converter.convert()
     assert "LSTM" not in converter.report.operators
     assert "known shape" in (converter.report.fusions[0].reason or "")
@@ -107,7 +101,7 @@ def test_fusable_op_is_a_custom_operator_with_its_attributes() -> None:
     def mine(x: Any, y: Any) -> Any:
         return x + y, x - y
 
-    content = _converter(lambda x: mine(x, x * 2)[0] + mine(x, x * 3)[1], _float(2, 3)).convert()
+    content = converter_of(lambda x: mine(x, x * 2)[0] + mine(x, x * 3)[1], _float(2, 3)).convert()
     seen = []
 
     def run(options: bytes, inputs: list[Any]) -> list[Array]:
@@ -126,7 +120,7 @@ def test_max_unpooling_has_pool_params() -> None:
         'attr { key: "strides" value { list { i: 4 i: 5 } } } attr { key: "padding" value { s: "SAME" } }'
     )
     unpool = composite(implements)(lambda x, indices: tf.tile(x, [1, 4, 5, 1]))
-    model = _converter(unpool, _float(1, 2, 2, 3), tf.TensorSpec((1, 2, 2, 3), tf.int32)).convert_to_model()
+    model = converter_of(unpool, _float(1, 2, 2, 3), tf.TensorSpec((1, 2, 2, 3), tf.int32)).convert_to_model()
     (node,) = model.subgraphs[0].nodes
     assert (node.op.name, node.op.custom) == ("MaxUnpooling2D", True)
     assert struct.unpack("<10i", node.options.data) == (1, 5, 4, 3, 2, 0, 0, 0, 0, 0)
@@ -140,7 +134,7 @@ def test_non_max_suppression() -> None:
     def function(boxes: Any, scores: Any) -> Any:
         return suppress(boxes, scores, tf.constant(4), tf.constant(0.5), tf.constant(0.1))
 
-    content = _converter(function, _float(9, 4), _float(9)).convert()
+    content = converter_of(function, _float(9, 4), _float(9)).convert()
     corners = random.uniform(0, 1, (9, 2))
     boxes = np.concatenate([corners, corners + random.uniform(0.2, 1, (9, 2))], 1).astype(np.float32)
     scores = random.uniform(0, 1, 9).astype(np.float32)
@@ -165,7 +159,7 @@ def test_detection_post_process_runs_in_litert() -> None:
         return tf.zeros((1, 3, 4)), tf.zeros((1, 3)), tf.zeros((1, 3)), tf.zeros((1,))
 
     anchors = np.array([[0.5, 0.5, 1, 1], [0.2, 0.2, 0.3, 0.3]], np.float32)
-    content = _converter(
+    content = converter_of(
         lambda boxes, scores: detect(boxes, scores, tf.constant(anchors)), _float(1, 2, 4), _float(1, 2, 3)
     ).convert()
     scores = np.array([[[0.1, 0.9, 0.2], [0.1, 0.3, 0.8]]], np.float32)
@@ -204,7 +198,7 @@ def test_keras_2_lstm(batch: int | None) -> None:
         last, sequence, _, cell, _ = layer(x, zero, zero, *map(tf.constant, weights))
         return last, sequence, cell
 
-    converter = _converter(function, _float(batch, 5, 3))
+    converter = converter_of(function, _float(batch, 5, 3))
     content = converter.convert()
     assert converter.report.operators["UNIDIRECTIONAL_SEQUENCE_LSTM"] == 1
     for runtime in runtimes(content):
@@ -223,7 +217,7 @@ def test_keras_2_lstm_with_mask_is_converted_from_its_body() -> None:
         zero = tf.zeros((2, 4))
         return layer(x, zero, zero, *map(tf.constant, weights), tf.ones((2, 5), tf.bool))[1]
 
-    converter = _converter(function, _float(2, 5, 3))
+    converter = converter_of(function, _float(2, 5, 3))
     content = converter.convert()
     assert "mask" in (converter.report.fusions[0].reason or "")
     x = normal(2, 5, 3)
@@ -241,17 +235,17 @@ def _only_vectors(composite: Composite) -> str | None:
 def test_registered_fusion_comes_first() -> None:
     square = composite("mine.square")(lambda x: tf.exp(2.0 * tf.math.log(x)))
     for shape, made in (((3,), {"SQUARE": 1}), ((3, 2), {"LOG": 1, "MUL": 1, "EXP": 1})):
-        converter = _converter(square, _float(*shape)).register_fusion(Fusion("mine.square", _squared, _only_vectors))
+        converter = converter_of(square, _float(*shape)).register_fusion(Fusion("mine.square", _squared, _only_vectors))
         assert operators(converter.convert_to_model()) == made
         assert converter.report.fusions[0].reason == (None if len(made) == 1 else "expected a vector")
     ours = Fusion("embedding_matmul", lambda b, composite: b.op(SQUARE, composite.inputs[:1]))
     lookup = composite("embedding_matmul")(lambda table, ids: table)
-    converter = _converter(lookup, _float(2, 2), tf.TensorSpec((2,), tf.int32)).register_fusion(ours)
+    converter = converter_of(lookup, _float(2, 2), tf.TensorSpec((2,), tf.int32)).register_fusion(ours)
     assert operators(converter.convert_to_model()) == {"SQUARE": 1}
 
 
 def test_fusion_that_gives_too_few_results_is_named() -> None:
     pair = composite("mine.pair")(lambda x: (x, x + 1))
-    converter = _converter(lambda x: pair(x), _float(3)).register_fusion(Fusion("mine.pair", _squared))
+    converter = converter_of(lambda x: pair(x), _float(3)).register_fusion(Fusion("mine.pair", _squared))
     with pytest.raises(ConversionError, match=r"mine\.pair.*gave 1 results, expected 2"):
         converter.convert()

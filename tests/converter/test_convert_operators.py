@@ -14,7 +14,7 @@ tf = pytest.importorskip("tensorflow")
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError, ModelError  # noqa: E402
-from support.conversion import invoke, litert, runtimes  # noqa: E402
+from support.conversion import converter_of, invoke, litert, runtimes  # noqa: E402
 from support.tf_functions import TfFunction  # noqa: E402
 from support.tf_operators import OPERATORS  # noqa: E402
 
@@ -60,8 +60,7 @@ def test_operators(cases: Sequence[TfFunction]) -> None:
 @pytest.mark.parametrize("axis", [2, -3])
 def test_an_axis_to_roll_along_is_refused_as_the_model_runs(axis: int) -> None:
     specs = tf.TensorSpec([3, 4]), tf.TensorSpec([], tf.int32)
-    concrete = tf.function(lambda x, axis: tf.roll(x, 1, axis), autograph=False).get_concrete_function(*specs)
-    content = Converter.from_concrete_functions([concrete]).convert()
+    content = converter_of(lambda x, axis: tf.roll(x, 1, axis), *specs).convert()
     for runtime in (litert(content), Interpreter(model_content=content)):
         with pytest.raises((ModelError, RuntimeError), match="GATHER"):
             invoke(runtime, [np.ones((3, 4), np.float32), np.int32(axis)])
@@ -74,8 +73,7 @@ def test_negative_sums_of_a_local_response_are_nan_as_in_tensorflow(beta: float,
         return tf.nn.local_response_normalization(x, 1, bias, alpha, beta)
 
     x = np.random.default_rng(0).standard_normal((1, 2, 2, 5)).astype(np.float32) * 2
-    concrete = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec(x.shape))
-    content, wanted = Converter.from_concrete_functions([concrete]).convert(), function(x).numpy()
+    content, wanted = converter_of(function, tf.TensorSpec(x.shape)).convert(), function(x).numpy()
     assert np.isnan(wanted).any() == (beta != 1)
     for runtime in runtimes(content):
         np.testing.assert_allclose(invoke(runtime, [x])[0], wanted, rtol=1e-5)
@@ -87,8 +85,7 @@ def test_negative_sums_of_a_local_response_are_refused_where_all_powers_are_whol
         return tf.nn.local_response_normalization(x, 1, 1.0, alpha, beta)
 
     def convert(alpha: float) -> bytes:
-        concrete = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec((1, 1, 2, 5)), alpha)
-        return Converter.from_concrete_functions([concrete]).convert()
+        return converter_of(function, tf.TensorSpec((1, 1, 2, 5)), alpha).convert()
 
     with pytest.raises(ConversionError, match="may be negative"):
         convert(-1.0)
@@ -103,8 +100,7 @@ def test_gradients_of_shapes_of_any_rank(type_: Any, spec: Any) -> None:
     def function(s0: Any, s1: Any) -> Any:
         return tf.raw_ops.BroadcastGradientArgs(s0=s0, s1=s1)
 
-    concrete = tf.function(function, autograph=False).get_concrete_function(*[tf.TensorSpec(spec, type_)] * 2)
-    content = Converter.from_concrete_functions([concrete]).convert()
+    content = converter_of(function, *[tf.TensorSpec(spec, type_)] * 2).convert()
     for shapes in (([2, 4, 1, 3],) * 2, ([2, 4, 1, 3], [2, 1, 1, 3]), ([1, 3], [3]), ([3], [5, 1]), ([1], [1, 1])):
         values = [np.array(shape, type_.as_numpy_dtype) for shape in shapes]
         for runtime in runtimes(content):
@@ -122,8 +118,7 @@ def test_convolutions_of_groups_in_three_dimensions(is_constant: bool) -> None:
         return tf.nn.conv3d(x, filters if is_constant else w, (1, 1, 2, 1, 1), "SAME")
 
     specs = [tf.TensorSpec((None, *x.shape[1:])), tf.TensorSpec(filters.shape)]
-    concrete = tf.function(function, autograph=False).get_concrete_function(*specs)
-    content = Converter.from_concrete_functions([concrete]).convert()
+    content = converter_of(function, *specs).convert()
     parts = zip(np.split(x, 3, -1), np.split(filters, 3, -1), strict=True)
     wanted = np.concatenate([tf.nn.conv3d(*part, (1, 1, 2, 1, 1), "SAME") for part in parts], -1)
     for runtime in runtimes(content):

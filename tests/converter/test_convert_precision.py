@@ -11,7 +11,7 @@ keras = pytest.importorskip("keras")
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.schema import TensorType  # noqa: E402
-from support.conversion import invoke, litert, runtimes  # noqa: E402
+from support.conversion import converter_of, invoke, litert, runtimes  # noqa: E402
 
 L = keras.layers
 _TYPES = (tf.float16, tf.bfloat16, tf.float64)
@@ -66,17 +66,15 @@ def test_tables_are_computed_in_the_type_that_they_were_written_in() -> None:
 
 
 def test_numbers_that_float32_has_not_stay_finite() -> None:
-    function = tf.function(lambda x: tf.minimum(x, tf.constant([1e300, np.inf], tf.float64)), autograph=False)
-    concrete = function.get_concrete_function(tf.TensorSpec((2,), tf.float64))
-    (got,) = invoke(litert(Converter.from_concrete_functions([concrete]).convert()), [np.array([np.inf, np.inf])])
+    spec = tf.TensorSpec((2,), tf.float64)
+    converter = converter_of(lambda x: tf.minimum(x, tf.constant([1e300, np.inf], tf.float64)), spec)
+    (got,) = invoke(litert(converter.convert()), [np.array([np.inf, np.inf])])
     assert got.tolist() == [np.finfo(np.float32).max, np.inf]
 
 
 def test_bits_of_other_types_are_refused() -> None:
-    function = tf.function(lambda x: tf.bitcast(tf.cast(x, tf.float16), tf.uint16), autograph=False)
-    concrete = function.get_concrete_function(tf.TensorSpec((2,), tf.float32))
     with pytest.raises(ConversionError, match=r"Bitcast .*bits"):
-        Converter.from_concrete_functions([concrete]).convert()
+        converter_of(lambda x: tf.bitcast(tf.cast(x, tf.float16), tf.uint16), tf.TensorSpec((2,))).convert()
 
 
 def _complex(shape: tuple[int, ...], size: float = 1.0) -> Any:
@@ -84,16 +82,11 @@ def _complex(shape: tuple[int, ...], size: float = 1.0) -> Any:
     return re + 1j * im
 
 
-def _convert(function: Any, spec: Any) -> Any:
-    concrete = tf.function(function, autograph=False).get_concrete_function(spec)
-    return Converter.from_concrete_functions([concrete])
-
-
 @pytest.mark.parametrize("function", [tf.math.real, tf.math.imag, tf.abs], ids=["real", "imag", "abs"])
 @pytest.mark.parametrize("shape", [(), (2, 3, 4)], ids=str)
 def test_parts_of_complex128_are_exact(function: Any, shape: tuple[int, ...]) -> None:
     """Beyond float32's range too, as TFLite's operators compute in float64."""
-    converter = _convert(function, tf.TensorSpec(shape, tf.complex128))
+    converter = converter_of(function, tf.TensorSpec(shape, tf.complex128))
     (graph,) = converter.convert_to_model().subgraphs
     assert len(graph.nodes) == 1
     value = _complex(shape, 1e200)
@@ -116,7 +109,7 @@ _ON_COMPLEX: dict[str, Any] = {
 @pytest.mark.parametrize("shape", [(3, 4), (None, 4)], ids=str)
 def test_complex128_is_computed_as_complex64(name: str, shape: tuple[int | None, ...]) -> None:
     function = _ON_COMPLEX[name]
-    content = _convert(function, tf.TensorSpec(shape, tf.complex128)).convert()
+    content = converter_of(function, tf.TensorSpec(shape, tf.complex128)).convert()
     value = _complex((3, 4))
     for runtime in runtimes(content):
         for got, expected in zip(invoke(runtime, [value]), tf.nest.flatten(function(tf.constant(value))), strict=True):
@@ -125,7 +118,7 @@ def test_complex128_is_computed_as_complex64(name: str, shape: tuple[int | None,
 
 
 def test_spectrum_of_float64_is_complex128() -> None:
-    content = _convert(lambda x: tf.signal.rfft(x), tf.TensorSpec((2, 8), tf.float64)).convert()
+    content = converter_of(lambda x: tf.signal.rfft(x), tf.TensorSpec((2, 8), tf.float64)).convert()
     value = np.random.default_rng(2).normal(size=(2, 8))
     for runtime in runtimes(content):
         (got,) = invoke(runtime, [value])

@@ -14,7 +14,7 @@ from ai_edge_litert.interpreter import OpResolverType  # noqa: E402
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.file.reader import read  # noqa: E402
-from support.conversion import assert_all_close, invoke, runtimes, sizes  # noqa: E402
+from support.conversion import assert_all_close, assert_computes, invoke, runtimes, sizes  # noqa: E402
 from support.keras_models import KerasModel, feeds, randomise, stack  # noqa: E402
 from support.keras_recurrent import FUSED, LOOPS, STATEFUL  # noqa: E402
 
@@ -25,9 +25,7 @@ _EXPORTED = ("gru", "gru sequence", "masked lstm", "convolutional lstm")
 def _check(content: bytes, model: Any, batches: tuple[int, ...]) -> None:
     fed = [feeds(model, batch, seed) for seed, batch in enumerate(batches)]
     wanted = [[np.asarray(model(*values, training=False))] for values in fed]
-    for runtime in runtimes(content):
-        for values, expected in zip(fed, wanted, strict=True):
-            assert_all_close(invoke(runtime, values), expected)
+    assert_computes(content, fed, wanted)
 
 
 @pytest.mark.parametrize("case", LOOPS, ids=repr)
@@ -54,8 +52,7 @@ def test_input_shapes_give_back_what_an_export_lost(tmp_path: Path) -> None:
     assert all(tensor.shape is not None and tensor.shape_signature is None for tensor in tensors)
     (values,) = feeds(model, 1, length=8)
     expected = [np.asarray(model(values, training=False))]
-    for runtime in runtimes(content):
-        assert_all_close(invoke(runtime, [values]), expected)
+    assert_computes(content, [[values]], [expected])
 
 
 @pytest.mark.parametrize("case", STATEFUL, ids=repr)

@@ -1,4 +1,4 @@
-"""Each pass that rewrites operators, alone, on a graph made by hand."""
+"""Passes over composites and TFLite's operators, alone, on a graph made by hand."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,7 @@ from litecl.converter.graph import Function, Module, Node, constant
 from litecl.converter.own_ops import BIDIRECTIONAL_LSTM, COMPOSITE, LSTM, OWN_OPS, RNN
 from litecl.converter.passes.calls.composites import fuse_composites
 from litecl.converter.passes.calls.inline import inline_calls
-from litecl.converter.passes.recurrent.bidirectional import fuse_bidirectional
-from litecl.converter.passes.tensorflow.arithmetic import simplify_arithmetic
 from litecl.converter.passes.tensorflow.fold import fold_constants
-from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
 from litecl.converter.passes.tflite.kept_dims import keep_dims
 from litecl.converter.passes.tflite.linear import fold_linear
@@ -51,26 +48,6 @@ def test_composite_is_kept_or_taken_apart(reason: str | None) -> None:
     assert ops_of(main) == [COMPOSITE if reason is None else "Neg"]
 
 
-def test_two_lstms_over_one_sequence_are_joined() -> None:
-    x, h, c, w, r, bias = (a_value(F, *shape) for shape in ((1, 5, 3), (1, 4), (1, 4), (3, 16), (4, 16), (16,)))
-    nodes = [
-        a_node(
-            LSTM,
-            [x, h, c, w, r, bias],
-            a_value(F, 1, 5, 4),
-            a_value(F, 1, 4),
-            a_value(F, 1, 4),
-            activation="tanh",
-            go_backwards=backwards,
-        )
-        for backwards in (False, True)
-    ]
-    main = graph("main", [x, h, c, w, r, bias], nodes, [node.outputs[1] for node in nodes])
-    fuse_bidirectional(main)
-    main.check()
-    assert ops_of(main) == [BIDIRECTIONAL_LSTM]
-
-
 def test_reversing_twice_changes_nothing() -> None:
     x, once, twice = (a_value(F, 2, 3) for _ in range(3))
     axis = constant(np.array([1], np.int32))
@@ -92,44 +69,6 @@ def test_reduction_keeps_dimensions_that_are_put_back() -> None:
     main.check()
     (node,) = main.nodes
     assert (node.op, node.options.keep_dims) == (MEAN, True)
-
-
-def test_shapes_are_taken_from_the_earliest_tensor_of_that_size() -> None:
-    x, y, tanh, product, zeros, other = (a_value(F, None, 3, name=f"v{i}") for i in range(6))
-    nodes = [
-        a_node("Tanh", [x], tanh),
-        a_node("Mul", [tanh, x], product),
-        a_node("ZerosLike", [product], zeros),
-        a_node("AddV2", [product, y], other),
-        a_node("Shape", [other], a_value(I, 2, name="shape")),
-    ]
-    main = graph("main", [x, y], nodes, [zeros, nodes[-1].output])
-    use_shape_sources(main)
-    main.check()
-    assert nodes[2].inputs == (x,)
-    assert nodes[4].inputs == (other,)  # x and y may be of different sizes, one of them 1
-
-
-def test_two_factors_are_one() -> None:
-    x, once, twice = (a_value(F, 2, 3) for _ in range(3))
-    a, b = constant(np.float32([1, 2, 3])), constant(np.float32(0.5))
-    main = graph("main", [x], [a_node("Mul", [x, a], once), a_node("Mul", [once, b], twice)], [twice])
-    simplify_arithmetic(main)
-    main.check()
-    (node,) = main.nodes
-    np.testing.assert_array_equal(node.input(1).data, [0.5, 1, 1.5])
-
-
-@pytest.mark.parametrize(("gate", "left"), [("Sigmoid", []), ("Exp", ["Exp", "Mul"])])
-def test_a_gate_times_zeros_is_zeros_unless_it_may_be_infinite(gate: str, left: list[str]) -> None:
-    x, opened, kept, total = (a_value(F, 2, 3) for _ in range(4))
-    zeros = constant(np.zeros((2, 3), np.float32))
-    nodes = [a_node(gate, [x], opened), a_node("Mul", [opened, zeros], kept), a_node("AddV2", [kept, x], total)]
-    main = graph("main", [x], nodes, [total])
-    simplify_arithmetic(main)
-    main.check()
-    assert [node.op for node in main.nodes] == left + ["AddV2"] * bool(left)
-    assert (main.outputs[0] is x) == (not left)
 
 
 def test_operators_without_options_are_merged_too() -> None:

@@ -11,7 +11,7 @@ tf = pytest.importorskip("tensorflow")
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
-from support.conversion import assert_all_close, invoke, litert, runtimes  # noqa: E402
+from support.conversion import assert_all_close, assert_computes, invoke, litert, runtimes  # noqa: E402
 from support.keras_models import stack  # noqa: E402
 from support.tf_v1 import old_control_flow  # noqa: E402
 
@@ -126,8 +126,7 @@ def test_attributes_that_a_file_leaves_out_have_their_defaults(frozen: bool, tmp
     converter = Converter.from_saved_model(path)
     if frozen:
         converter = Converter.from_frozen_graph(_stripped(graph.as_graph_def(), tmp_path), ["x"], ["y"])
-    for runtime in runtimes(converter.convert()):
-        assert_all_close(invoke(runtime, [value]), [expected])
+    assert_computes(converter.convert(), [[value]], [[expected]])
 
 
 def _stripped(definition: Any, folder: Path) -> Path:

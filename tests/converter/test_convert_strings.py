@@ -15,7 +15,7 @@ from litecl.converter import ConversionWarning, Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.graph import Array  # noqa: E402
-from support.conversion import invoke, litert  # noqa: E402
+from support.conversion import converter_of, invoke, litert  # noqa: E402
 
 S, L = tf.strings, keras.layers
 _TEXTS = np.array(
@@ -167,9 +167,8 @@ def test_nothing_is_warned_of_where_litert_runs_all() -> None:
 
 
 def test_a_pattern_that_python_cannot_say_is_refused_early() -> None:
-    concrete = tf.function(lambda x: S.regex_replace(x, "\\pL", ""), autograph=False)
     with pytest.raises(ConversionError, match=r"StaticRegexReplace .*p is not supported"):
-        Converter.from_concrete_functions([concrete.get_concrete_function(tf.TensorSpec([None], tf.string))]).convert()
+        converter_of(lambda x: S.regex_replace(x, "\\pL", ""), tf.TensorSpec([None], tf.string)).convert()
 
 
 def test_a_stack_of_one_runs_anywhere() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from litecl.converter.unrolled.links import Links
 from litecl.converter.unrolled.roll_up import roll_up
 from litecl.interpreter.graph import Subgraph
+from litecl.interpreter.steps.links import Links
 from support.unrolled import Sizes
 from support.unrolled_checks import assert_altered_models_compute_the_same, assert_same, assert_stays, counts
 from support.unrolled_keras import unrolled_keras

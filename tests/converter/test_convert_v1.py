@@ -12,7 +12,7 @@ tf = pytest.importorskip("tensorflow")
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
-from support.conversion import assert_all_close, invoke, litert, runtimes, sizes  # noqa: E402
+from support.conversion import assert_computes, invoke, litert, sizes  # noqa: E402
 from support.tf_v1 import (  # noqa: E402
     GRAPHS,
     counter,
@@ -39,9 +39,7 @@ def test_frozen_graph(build: Callable[[Any], Any], shape: tuple[int | None, ...]
     path = tmp_path / "graph.pb"
     path.write_bytes(definition.SerializeToString())
     content = Converter.from_frozen_graph(path, ["x"], ["y"]).convert()
-    for runtime in runtimes(content):
-        for value, wanted in zip(values, expected, strict=True):
-            assert_all_close(invoke(runtime, [value]), [wanted])
+    assert_computes(content, [[value] for value in values], [[wanted] for wanted in expected])
 
 
 def test_tables_of_a_saved_model(tmp_path: Path) -> None:
@@ -129,9 +127,7 @@ def test_saved_model(build: Callable[[Any, bool], Any], use_resource: bool, tmp_
         values = feeds((3, 4))
         expected = [session.run(y, {x: value}) for value in values]
     content = Converter.from_saved_model(path).convert()
-    for runtime in runtimes(content):
-        for value, wanted in zip(values, expected, strict=True):
-            assert_all_close(invoke(runtime, [value]), [wanted])
+    assert_computes(content, [[value] for value in values], [[wanted] for wanted in expected])
 
 
 @pytest.mark.parametrize("use_resource", [False, True], ids=["ref", "resource"])
@@ -211,5 +207,4 @@ def test_lists_in_bodies_without_shapes(tmp_path: Path) -> None:
         v1.saved_model.simple_save(session, str(path), {"x": x}, {"y": y})
         (value, *_) = feeds((3, 4))
         expected = session.run(y, {x: value})
-    for runtime in runtimes(Converter.from_saved_model(path).convert()):
-        assert_all_close(invoke(runtime, [value]), [expected])
+    assert_computes(Converter.from_saved_model(path).convert(), [[value]], [[expected]])

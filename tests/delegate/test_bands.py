@@ -19,6 +19,7 @@ from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, Depthwis
 from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.schema import ActivationFunctionType as A
 from litecl.interpreter.schema import Padding
+from litecl.perf.feeds import run_on
 from support import devices
 from support.build import Graph, model, randn
 from support.by_name import Fed, agrees
@@ -143,9 +144,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(fed: Fed, delegate: CLDelegate, **options: Any) -> Interpreter:
     interpreter = Interpreter(fed[0], delegates=[delegate], **options)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], fed[1][0])
-    interpreter.invoke()
+    run_on(interpreter, [fed[1][0]])
     return interpreter
 
 
@@ -214,9 +213,7 @@ def test_tensors_that_are_to_be_seen_are_computed_whole() -> None:
     expected: dict[str, Array] = {}
     for delegates in ([], [CLDelegate(device="native", num_threads=1)]):
         interpreter = Interpreter(fed[0], delegates=delegates, experimental_preserve_all_tensors=True)
-        interpreter.allocate_tensors()
-        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], fed[1][0])
-        interpreter.invoke()
+        run_on(interpreter, [fed[1][0]])
         for detail in interpreter.get_tensor_details():
             if detail["name"].startswith(("CONV", "DEPTH")):
                 got = interpreter.get_tensor(detail["index"])

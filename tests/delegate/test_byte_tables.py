@@ -22,6 +22,7 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.quantize import QUANTIZE
 from litecl.interpreter.ops.unary import LOGISTIC
 from litecl.interpreter.schema import TensorType as T
+from litecl.perf.feeds import run_on
 from support import devices
 from support.all_cases import content
 from support.assembly import assembly
@@ -102,13 +103,11 @@ def _is_feature(macro: str) -> bool:
 
 def _run(case: Case, delegates: Sequence[CLDelegate]) -> Array:
     interpreter = Interpreter(model_content=content(case), delegates=delegates)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], case.feeds[0])
-    interpreter.invoke()
+    (output,) = run_on(interpreter, [case.feeds[0]])
     if delegates:
         report = interpreter.delegation_report()
         assert report.nodes[0].claimed and not report.failures
-    return np.asarray(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    return output
 
 
 ZERO_POINTS = (-128, -100, -1, 0, 5, 127)

@@ -79,7 +79,7 @@ def _outputs(content: bytes, feeds: list[Array], device: Any) -> list[Array]:
 
 @pytest.mark.parametrize("op, theirs", COMPUTATIONS, ids=lambda op: op.name)
 @pytest.mark.parametrize("make", [_reduced, _scattered])
-@pytest.mark.parametrize("device", devices.with_native(), ids=devices.named)
+@devices.on_each
 def test_a_body_that_the_device_could_run_gets_arrays(device: Any, make: Any, op: Op, theirs: Op) -> None:
     feeds = [randn(RNG, 4, 5)] if make is _reduced else [randn(RNG, 4, 3), randn(RNG, 3, 3)]
     expected = oracle.run(write(make(_computation(theirs))), feeds)
@@ -88,7 +88,7 @@ def test_a_body_that_the_device_could_run_gets_arrays(device: Any, make: Any, op
 
 
 @needs_shared
-@pytest.mark.parametrize("device", devices.with_native(), ids=devices.named)
+@devices.on_each
 def test_a_converted_model(device: Any) -> None:
     content = (SHARED / "llm/torch_conv3d.tflite").read_bytes()
     feeds = [randn(RNG, *detail["shape"]) for detail in Interpreter(model_content=content).get_input_details()]

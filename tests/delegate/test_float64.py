@@ -20,6 +20,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.run.shapes import propagate
+from litecl.perf.feeds import run_on
 from support import compare, devices
 from support.all_cases import DEVICE_CASES, content, expected
 
@@ -73,10 +74,7 @@ def test_kernels_agree(name: str, delegate: CLDelegate) -> None:
     case = next(case for case in DEVICE_CASES if repr(case).startswith(name))
     devices.needs_cells(case)
     interpreter = Interpreter(model_content=content(case), delegates=[delegate])
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
+    run_on(interpreter, case.feeds)
     assert all(row.claimed for row in interpreter.delegation_report().nodes)
     for detail, wanted in zip(interpreter.get_output_details(), expected(case), strict=True):
         got = np.asarray(interpreter.get_tensor(detail["index"]))

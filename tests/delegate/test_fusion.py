@@ -7,7 +7,7 @@ import numpy as np
 from litecl.delegate.cl_op import ClOp
 from litecl.delegate.plan.fusion import Found, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
-from litecl.interpreter.match import Any, Pattern
+from litecl.interpreter.match import AnyTensor, Pattern
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.binary import MUL, SUB, MulOptions, SubOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
@@ -28,7 +28,7 @@ def _twice(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | N
     return node.behind(first, kernel=TWICE, inputs=(found["x"], found["y"]), options=NoOptions())
 
 
-RULE = matching(Pattern(MUL, [Pattern(EXP, [Any("x")]), Any("y")]), _twice)
+RULE = matching(Pattern(MUL, [Pattern(EXP, [AnyTensor("x")]), AnyTensor("y")]), _twice)
 
 
 class Twice(Graph):
@@ -78,7 +78,7 @@ def test_a_node_is_part_of_one_fusion() -> None:
     def pair(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode:
         return node.behind(found.nodes[1], kernel=TWICE, inputs=(found["x"],), options=NoOptions())
 
-    graph = fuse(region(g, y), matching(Pattern(NEG, [Pattern(NEG, [Any("x")])]), pair))
+    graph = fuse(region(g, y), matching(Pattern(NEG, [Pattern(NEG, [AnyTensor("x")])]), pair))
     assert names(graph) == ["TWICE", "NEG"]
 
 

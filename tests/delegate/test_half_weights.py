@@ -24,6 +24,7 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType, Padding
+from litecl.perf.feeds import run_on
 from support import compare, devices, oracle
 from support.build import Graph, model, randn
 
@@ -97,10 +98,8 @@ def _content(build: Build, *, rounded: bool) -> bytes:
 
 def _run(content: bytes, feed: Array, **options: Any) -> tuple[Array, Interpreter]:
     interpreter = Interpreter(model_content=content, delegates=[CLDelegate(strict=True, **options)])
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], feed)
-    interpreter.invoke()
-    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), interpreter
+    (output,) = run_on(interpreter, [feed])
+    return output, interpreter
 
 
 def _bytes_read(interpreter: Interpreter) -> int:

@@ -9,17 +9,16 @@ import pytest
 from litecl.cases import Case
 from litecl.cases.quantize import affine
 from litecl.delegate import CLDelegate
-from litecl.delegate.native.backend import Native
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.schema import TensorType as T
+from litecl.perf.feeds import run_on
 from support import devices
 from support.all_cases import content, expected
 from support.shared import SHARED
 
-_DEVICES = [*(["native"] if Native().devices() else []), *devices.tested()]
 _SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
     ((7, 37), (37, 21), {}),
     ((40, 16), (16, 3), {}),
@@ -69,45 +68,44 @@ def _by_litert(case: Case) -> Array:
 
 def _run(content: bytes | str, delegates: list[CLDelegate], feed: Array) -> Array:
     interpreter = Interpreter(content, delegates=delegates)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], feed)
-    interpreter.invoke()
+    (output,) = run_on(interpreter, [feed])
     if delegates:
         report = interpreter.delegation_report()
         assert all(row.claimed for row in report.nodes) and not report.failures
-    return np.asarray(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    return output
 
 
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("type_", [T.INT8, T.INT16])
 @pytest.mark.parametrize(("x", "y", "options"), _SHAPES)
-def test_scales_of_columns(type_: T, x: tuple[int, ...], y: tuple[int, ...], options: dict[str, bool]) -> None:
+def test_scales_of_columns(
+    type_: T, x: tuple[int, ...], y: tuple[int, ...], options: dict[str, bool], device: Any
+) -> None:
     case = _case(type_, x, y, **options)
     wanted = _by_litert(case)
     assert len(np.unique(wanted)) > 1
-    np.testing.assert_array_equal(_run(content(case), [], case.feeds[0]), wanted)
-    for device in _DEVICES:
-        np.testing.assert_array_equal(_run(content(case), [CLDelegate(device)], case.feeds[0]), wanted)
+    np.testing.assert_array_equal(_run(content(case), devices.delegates(device), case.feeds[0]), wanted)
 
 
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("type_", [T.INT8, T.INT16])
-def test_scales_of_rows_are_refused(type_: T) -> None:
+def test_scales_of_rows_are_refused(type_: T, device: Any) -> None:
     """Sums of products whose factors differ cannot be rescaled."""
     case = _case(type_, (5, 16), (16, 16))
     how = case.quantization[1]
     assert how is not None
     case = replace(case, quantization={**case.quantization, 1: replace(how, quantized_dimension=0)})
-    for delegates in ([], [CLDelegate(device) for device in _DEVICES[:1]]):
-        with pytest.raises(UnsupportedOp, match="scales along dimension 0, expected 1"):
-            _run(content(case), delegates, case.feeds[0])
+    with pytest.raises(UnsupportedOp, match="scales along dimension 0, expected 1"):
+        _run(content(case), devices.delegates(device), case.feeds[0])
 
 
+@devices.on_each
 @pytest.mark.parametrize("name", ["k", "q"])
-def test_files_of_einsums(name: str) -> None:
+def test_files_of_einsums(name: str, device: Any) -> None:
     file = SHARED / f"faults/static_w8_a16_quantized_{name}_einsum.tflite"
     if not file.is_file():
         pytest.skip(f"{file} is not beside this checkout")
     feed = np.random.default_rng(3).integers(-(1 << 15), 1 << 15, (8, 100, 128)).astype(np.int16)
     wanted = _run(str(file), [], feed)
     assert len(np.unique(wanted)) > 100
-    for device in _DEVICES:
-        np.testing.assert_array_equal(_run(str(file), [CLDelegate(device, num_threads=2)], feed), wanted)
+    np.testing.assert_array_equal(_run(str(file), [CLDelegate(device, num_threads=2)], feed), wanted)

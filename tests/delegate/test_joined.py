@@ -25,7 +25,6 @@ from support.joins import agrees, conv, cut, integers, joined, pooled, reshaped,
 RNG = np.random.default_rng(8)
 RELU = ActivationFunctionType.RELU
 
-on_every_device = pytest.mark.parametrize("device", devices.with_native(), ids=devices.named)
 in_every_mode = pytest.mark.parametrize(
     "mode",
     [{}, {"num_threads": 1}, {"queue_loops": True}, {"device": devices.tested()[0]}],
@@ -206,7 +205,7 @@ def test_agrees(build: Callable[[Graph], list[int]], mode: dict[str, Any]) -> No
     agrees(model(g.build(*build(g))), **mode)
 
 
-@on_every_device
+@devices.on_each
 def test_on_every_device(device: Any) -> None:
     """Wherever a sub-buffer may begin."""
     for build in (dense_block, heads, gates, odd_places):

@@ -14,6 +14,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
+from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.concatenation import CONCATENATION
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
@@ -23,6 +24,7 @@ from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.split import SPLIT, SplitOptions
 from litecl.interpreter.ops.unary import LOGISTIC, TANH
 from litecl.interpreter.run.shapes import propagate
+from litecl.interpreter.schema import ActivationFunctionType as Activation
 from support import compare, oracle
 from support.build import Graph, model, randn
 from support.loop_models import (
@@ -85,8 +87,11 @@ def test_a_list_write_is_recognised(mode: dict[str, Any]) -> None:
         compare.assert_close(got, wanted, compare.INTERPRETER.get(wanted.dtype.name, 0.0))
 
 
-def keras_lstm(batch: int, *, whole: bool, gate: Op = LOGISTIC) -> Model:
-    """A loop over 5 steps of 4 numbers, 3 units, as Keras 3 and TensorFlow's converter put it."""
+def keras_lstm(batch: int, *, whole: bool, gate: Op = LOGISTIC, fused: Activation = Activation.NONE) -> Model:
+    """A loop over 5 steps of 4 numbers, 3 units, as Keras 3 and TensorFlow's converter put it.
+
+    gate: the input gate's function. fused: into the sum that is the new c.
+    """
     rows = 5 if whole else 1
     step = ((batch, 3), FLOAT)
     state: State = [((), INT), ((rows, batch, 3), FLOAT), step, step, ((5, batch, 4), FLOAT)]
@@ -102,7 +107,7 @@ def keras_lstm(batch: int, *, whole: bool, gate: Op = LOGISTIC) -> Model:
         part = TensorSpec(FLOAT, (batch, 3))
         i, f, n, o = g.node(SPLIT, [g.const(int32(1)), z], [part] * 4, SplitOptions(4))
         kept = times(g, unary(g, LOGISTIC, f), c)
-        c_new = plus(g, kept, times(g, unary(g, gate, i), unary(g, TANH, n)))
+        c_new = g.op(ADD, [kept, times(g, unary(g, gate, i), unary(g, TANH, n))], AddOptions(fused))
         h_new = times(g, unary(g, LOGISTIC, o), unary(g, TANH, c_new))
         item = g.op(RESHAPE, [h_new, g.const(np.array([1, batch, 3], np.int32))], ReshapeOptions((1, batch, 3)))
         place = g.op(CONCATENATION, [one_element(g, t), g.const(np.zeros(2, np.int32))], concatenated())
@@ -148,8 +153,9 @@ def test_an_lstm_loop_that_is_kept_in_float32(monkeypatch: pytest.MonkeyPatch) -
         np.testing.assert_array_equal(run(precision="fp16", keep_float=[kept]), floats)
 
 
-def test_a_loop_that_is_almost_an_lstm() -> None:
-    model_ = keras_lstm(2, whole=True, gate=TANH)
+@pytest.mark.parametrize("other", [{"gate": TANH}, {"fused": Activation.RELU}], ids=["gate", "sum"])
+def test_a_loop_that_is_almost_an_lstm(other: dict[str, Any]) -> None:
+    model_ = keras_lstm(2, whole=True, **other)
     feeds = [randn(RNG, *model_.subgraphs[0].tensors[t].static_shape) for t in model_.subgraphs[0].inputs]
     report = check(model_, feeds).delegation_report()
     assert "in the region's kernel" in report.partitions[0].loops[0]

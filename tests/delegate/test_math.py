@@ -19,7 +19,6 @@ from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.gelu import GELU, GeluOptions
 from support import devices
 
-_DEVICES = pytest.mark.parametrize("device", devices.with_native(), ids=devices.named)
 _KINDS = {"near zero": 1e-3, "small": 1.0, "ordinary": 10.0, "large": 110.0, "every magnitude": None}
 _SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-38, -1e-38, 3e38, -3e38, 88.8, -88.0, -104.0, 89.0]
 _LENGTH = 1 << 14
@@ -60,7 +59,7 @@ def _run(device: Any, op: Op, options: Any, x: Array) -> Array:
     return np.asarray(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
 
 
-@_DEVICES
+@devices.on_each
 @_OPS
 @pytest.mark.parametrize("kind", _KINDS)
 def test_error(device: Any, op: Op, kind: str) -> None:
@@ -79,7 +78,7 @@ def test_error(device: Any, op: Op, kind: str) -> None:
     assert np.max(np.abs(got[finite] - exact[finite]) / last_place) <= bound
 
 
-@_DEVICES
+@devices.on_each
 @_OPS
 def test_special_values(device: Any, op: Op) -> None:
     """Zeros, infinities, NaN, subnormal and huge numbers give what IEEE arithmetic gives."""
@@ -89,7 +88,7 @@ def test_special_values(device: Any, op: Op) -> None:
     np.testing.assert_allclose(_run(device, op, NoOptions(), x), expected, rtol=3e-7)
 
 
-@_DEVICES
+@devices.on_each
 @pytest.mark.parametrize("approximate", [False, True])
 def test_gelu(device: Any, approximate: bool) -> None:
     """GELU errs by little, measured by its argument: 1 + erf(x) and 1 + tanh(x) vanish where x is very negative."""
@@ -103,7 +102,7 @@ def test_gelu(device: Any, approximate: bool) -> None:
     assert np.max(np.abs(got - exact) / np.spacing(np.abs(x))) <= 3
 
 
-@_DEVICES
+@devices.on_each
 def test_rows_of_zeros_give_the_bias(device: Any) -> None:
     """A row without a range has a scale of 1: what its zero point times the weights leaves is not small beside it."""
     (case,) = (case for case in hybrid.CASES if case.name == "4 bits, many blocks")

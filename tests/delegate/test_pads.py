@@ -83,14 +83,14 @@ _KEPT: dict[str, Callable[[Graph, int], int]] = {
 
 
 @pytest.mark.parametrize("build", _FOLDED.values(), ids=_FOLDED)
-@pytest.mark.parametrize("device", devices.with_native(), ids=devices.named)
+@devices.on_each
 def test_part_of_the_reader(device: Any, build: Callable[[Graph, int], int]) -> None:
     """One launch computes both. The image has negative numbers too, which a maximum with zeros hides."""
     assert _launches(build, device) == 1
 
 
 @pytest.mark.parametrize("build", _KEPT.values(), ids=_KEPT)
-@pytest.mark.parametrize("device", devices.with_native(), ids=devices.named)
+@devices.on_each
 def test_launches_of_its_own(device: Any, build: Callable[[Graph, int], int]) -> None:
     """What is no border of zeros, or whose reader cannot see to it: filled, and the image copied into it."""
     assert _launches(build, device) == 3

@@ -21,6 +21,7 @@ from litecl.delegate.opencl.probes.capabilities import Capabilities
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
 from litecl.perf import devices as listing
+from litecl.perf.feeds import run_on
 from support import devices
 from support.all_cases import DEVICE_CASES, content
 from support.skips import as_itself
@@ -34,10 +35,7 @@ def case_of(fragment: str) -> Case:
 def run(case: Case, **options: Any) -> Interpreter:
     """Return an interpreter that has run a case."""
     interpreter = Interpreter(model_content=content(case), delegates=[CLDelegate(**options)])
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
+    run_on(interpreter, case.feeds)
     return interpreter
 
 

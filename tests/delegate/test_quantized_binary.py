@@ -1,6 +1,7 @@
 """Quotients and comparisons of quantized tensors on devices: all pairs of bytes, words at random, and divisors of 0."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,17 +9,16 @@ import pytest
 from litecl.cases import Case
 from litecl.cases.quantize import affine
 from litecl.delegate import CLDelegate
-from litecl.delegate.native.backend import Native
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import binary, compare
 from litecl.interpreter.schema import TensorType as T
+from litecl.perf.feeds import run_on
 from support import devices
 from support.all_cases import content, expected
 
-_DEVICES = [*(["native"] if Native().devices() else []), *devices.tested()]
 _COMPARISONS = (
     *(compare.EQUAL, compare.NOT_EQUAL),
     *(compare.LESS, compare.LESS_EQUAL, compare.GREATER, compare.GREATER_EQUAL),
@@ -51,10 +51,7 @@ def _case(op: Op, type_: T, scales: Sequence[float], zeros: tuple[int, int, int]
 
 def _run(case: Case, delegates: list[CLDelegate]) -> Array:
     interpreter = Interpreter(model_content=content(case), delegates=delegates)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
+    run_on(interpreter, case.feeds)
     if delegates:
         report = interpreter.delegation_report()
         assert report.nodes[0].claimed and not report.failures
@@ -65,9 +62,10 @@ def _zeros(type_: T) -> tuple[int, int, int]:
     return {T.INT8: (3, -7, 5), T.UINT8: (131, 100, 128), T.INT16: (0, 0, 0)}[type_]
 
 
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("type_", [T.INT8, T.UINT8, T.INT16], ids=lambda type_: type_.name)
 @pytest.mark.parametrize("op", [binary.DIV, *_COMPARISONS], ids=lambda op: op.name)
-def test_pairs(op: Op, type_: T) -> None:
+def test_pairs(op: Op, type_: T, device: Any) -> None:
     zeros = _zeros(type_)
     x, y = _pairs(type_, zeros[:2])
     if op is binary.DIV:
@@ -78,12 +76,12 @@ def test_pairs(op: Op, type_: T) -> None:
         beyond = op is not binary.DIV and max(scales[:2]) > 1
         wanted = _run(case, []) if beyond else expected(case)[0]
         assert len(np.unique(wanted)) > 1
-        for delegates in ([], *([CLDelegate(device, num_threads=2)] for device in _DEVICES)):
-            np.testing.assert_array_equal(_run(case, delegates), wanted)
+        np.testing.assert_array_equal(_run(case, devices.delegates(device, num_threads=2)), wanted)
 
 
+@devices.on_each
 @pytest.mark.parametrize("type_", [T.INT8, T.UINT8, T.INT16], ids=lambda type_: type_.name)
-def test_divisors_of_0(type_: T) -> None:
+def test_divisors_of_0(type_: T, device: Any) -> None:
     """The CPU reports them; a device goes to the end of the range, as floats go to infinity."""
     zeros, limits = _zeros(type_), np.iinfo(type_.dtype)
     x = np.array([limits.min, zeros[0] - 1, zeros[0], zeros[0] + 1, limits.max, zeros[0] + 9], type_.dtype)
@@ -91,7 +89,5 @@ def test_divisors_of_0(type_: T) -> None:
     case = _case(binary.DIV, type_, (0.5, 0.5, 1.0), zeros, x, y)
     with pytest.raises(ModelError, match="division by 0"):
         _run(case, [])
-    for device in _DEVICES:
-        got = _run(case, [CLDelegate(device)])
-        wanted = [limits.min, limits.min, zeros[2], limits.max, limits.max, zeros[2] + 3]
-        np.testing.assert_array_equal(got, np.array(wanted, type_.dtype))
+    wanted = [limits.min, limits.min, zeros[2], limits.max, limits.max, zeros[2] + 3]
+    np.testing.assert_array_equal(_run(case, [CLDelegate(device)]), np.array(wanted, type_.dtype))

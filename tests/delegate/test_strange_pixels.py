@@ -18,6 +18,7 @@ from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.schema import Padding
+from litecl.perf.feeds import run_on
 from support import oracle
 from support.build import Graph, model, randn
 
@@ -110,9 +111,7 @@ def finite(image: Array, make: Make, **options: Any) -> Array:
     g = Graph()
     made = make(g, g.input(image.shape), np.random.default_rng(7))
     interpreter = Interpreter(model(g.build(made)), **options)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], image)
-    interpreter.invoke()
+    run_on(interpreter, [image])
     return np.isfinite(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
 
 

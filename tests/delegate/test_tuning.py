@@ -33,6 +33,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 from litecl.perf import tuning as measuring
+from litecl.perf.feeds import run_on
 from litecl.perf.models import layers
 from support import compare, oracle
 from support.build import randn
@@ -127,10 +128,8 @@ def test_values_out_of_range_are_refused(value: Any) -> None:
 
 def _run(content: bytes, feed: Array, **options: Any) -> tuple[Array, Interpreter]:
     interpreter = Interpreter(model_content=content, delegates=[CLDelegate(strict=True, **options)])
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], feed)
-    interpreter.invoke()
-    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), interpreter
+    (output,) = run_on(interpreter, [feed])
+    return output, interpreter
 
 
 @pytest.mark.skipif(isinstance(choose(num_threads=1).target(), GpuTarget), reason="Winograd's algorithm is for CPUs")

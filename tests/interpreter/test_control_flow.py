@@ -15,6 +15,7 @@ from litecl.interpreter.ops.control import CALL_ONCE, CallOnceOptions
 from litecl.interpreter.ops.unary import LOGICAL_NOT, TANH
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, VAR_HANDLE, VarHandleOptions
 from litecl.interpreter.schema import TensorType
+from litecl.perf.feeds import run_on
 from support import oracle
 from support.build import Graph, model, randn
 from support.loop_models import (
@@ -178,9 +179,7 @@ def test_a_resource_is_a_loop_variable() -> None:
     for begin in (0, 3, 1):
         results = []
         for interpreter in (ours, theirs):
-            interpreter.allocate_tensors()
-            interpreter.set_tensor(interpreter.get_input_details()[0]["index"], int32(begin))
-            interpreter.invoke()
+            run_on(interpreter, [int32(begin)])
             results.append([interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()])
         for got, wanted in zip(*results, strict=True):
             np.testing.assert_array_equal(got, wanted)
@@ -201,10 +200,7 @@ def test_tensors_of_a_body_are_those_of_the_last_iteration(trips: int) -> None:
         runtime(model_content=content, experimental_preserve_all_tensors=True) for runtime in (Interpreter, LiteRT)
     )
     for interpreter in (ours, theirs):
-        interpreter.allocate_tensors()
-        for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-            interpreter.set_tensor(detail["index"], feed)
-        interpreter.invoke()
+        run_on(interpreter, feeds)
     for index in (2, 4):
         for tensor in (t for node in model_.subgraphs[index].nodes for t in node.outputs):
             got, wanted = ours.get_tensor(tensor, index), theirs.get_tensor(tensor, index)

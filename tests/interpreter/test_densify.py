@@ -15,6 +15,7 @@ from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.densify import DENSIFY, densify
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import TensorType
+from litecl.perf.feeds import run_on
 from support import compare, oracle
 
 
@@ -71,9 +72,7 @@ def test_file(layout: tuple[Array, Array, Sparsity]) -> None:
     content = write(_model(values, sparsity, expected.shape))
     feed = np.full(expected.shape, 0.5, np.float32)
     interpreter = Interpreter(model_content=content)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], feed)
-    interpreter.invoke()
+    run_on(interpreter, [feed])
     got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
     np.testing.assert_array_equal(got, expected + 0.5)
     (litert,) = oracle.run(content, [feed])

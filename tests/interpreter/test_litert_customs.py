@@ -17,6 +17,7 @@ from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.hadamard import HADAMARD_ROTATION
 from litecl.interpreter.options import CustomOptions, unknown_op
 from litecl.interpreter.schema import TensorType
+from litecl.perf.feeds import run_on
 from support.build import Graph, model
 
 FLOATS, BYTES, NIBBLES = (next(c for c in moe.CASES if c.name == name) for name in ("floats", "8 bits", "4 bits"))
@@ -30,10 +31,7 @@ def _changed(case: Case, position: int | None = None, value: Any = None, **optio
 def _run(case: Case) -> None:
     content = write(case.model())
     interpreter = Interpreter(model_content=content)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
+    run_on(interpreter, case.feeds)
 
 
 REFUSED = [

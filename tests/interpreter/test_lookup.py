@@ -16,6 +16,7 @@ from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import gelu, unary
 from litecl.interpreter.recurrent import integer_lstm_8
 from litecl.interpreter.schema import TensorType
+from litecl.perf.feeds import run_on
 from support import oracle
 
 _INT16 = np.arange(-(2**15), 2**15).astype(np.int16)[None]
@@ -33,10 +34,7 @@ def _case(op: Op, options: object, in_scale: float, out_scale: float) -> Case:
 
 def _run(case: Case) -> Array:
     interpreter = Interpreter(write(case.model()))
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], _INT16)
-    interpreter.invoke()
-    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    return run_on(interpreter, [_INT16])[0]
 
 
 def _scales(count: int) -> list[tuple[float, float]]:

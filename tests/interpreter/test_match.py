@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from litecl.interpreter.graph import Array
-from litecl.interpreter.match import Any, Behind, Constant, Match, Number, Pattern, Tree, match, match_node
+from litecl.interpreter.match import AnyTensor, Behind, Constant, Match, Number, Pattern, Tree, match, match_node
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ GRAPH = Steps(
     ),
     {"half": np.full(3, 0.5), "two": np.array(2.0), "w": np.array([1.0, 2.0])},
 )
-X, NEG = Any("x"), Pattern("Neg", [Any("x")])
-CONV = Pattern("Conv", [Any("image"), Constant("weights"), ...])
+X, NEG = AnyTensor("x"), Pattern("Neg", [AnyTensor("x")])
+CONV = Pattern("Conv", [AnyTensor("image"), Constant("weights"), ...])
 
 FOUND: dict[str, tuple[str, Tree, dict[str, str]]] = {
     "anything": ("x", X, {"x": "x"}),
     "in order": ("s", Pattern("Add", [X, NEG]), {"x": "x"}),
     "commuted": ("s", Pattern("Add", [NEG, X]), {"x": "x"}),
-    "named": ("s", Pattern("Add", [X, Any("y")], name="sum"), {"x": "x", "y": "n", "sum": "s"}),
+    "named": ("s", Pattern("Add", [X, AnyTensor("y")], name="sum"), {"x": "x", "y": "n", "sum": "s"}),
     "second result": ("b", Pattern("Split", [X, Number(0.5)], 1), {"x": "s"}),
     "further operands": ("c", CONV, {"image": "b", "weights": "w"}),
     "no operands but these": ("c", Pattern("Conv", [...]), {}),
@@ -85,9 +85,9 @@ NOT_FOUND: dict[str, tuple[str, Tree]] = {
     "another operator": ("s", Pattern("Mul", [X, NEG])),
     "one name, two tensors": ("s", Pattern("Add", [X, X])),
     "fewer operands": ("s", Pattern("Add", [X])),
-    "more operands": ("n", Pattern("Neg", [X, Any("y"), ...])),
-    "another result": ("a", Pattern("Split", [X, Any("y")], 1)),
-    "an absent operand": ("c", Pattern("Conv", [X, Any("w"), Any("bias")])),
+    "more operands": ("n", Pattern("Neg", [X, AnyTensor("y"), ...])),
+    "another result": ("a", Pattern("Split", [X, AnyTensor("y")], 1)),
+    "an absent operand": ("c", Pattern("Conv", [X, AnyTensor("w"), AnyTensor("bias")])),
     "another number": ("b", Pattern("Split", [X, Number(0.25)], 1)),
     "several numbers": ("c", Pattern("Conv", [X, Number(1.0), ...])),
     "no constant": ("n", Pattern("Neg", [Constant("x")])),

@@ -20,6 +20,7 @@ from litecl.interpreter.ops.max_unpooling import (
     MAX_UNPOOLING_2D,
 )
 from litecl.interpreter.options import CustomOptions
+from litecl.perf.feeds import run_on
 from support import devices
 from support.build import randn
 from support.shared import MODELS, needs_shared
@@ -29,13 +30,10 @@ RNG = np.random.default_rng(101)
 
 def _on(content: bytes, inputs: list[Array], delegates: list[CLDelegate]) -> list[Array]:
     interpreter = Interpreter(content, delegates=delegates)
-    interpreter.allocate_tensors()
-    for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
-        interpreter.set_tensor(detail["index"], value)
-    interpreter.invoke()
+    outputs = run_on(interpreter, inputs)
     if delegates:
         assert all(row.claimed for row in interpreter.delegation_report().nodes)
-    return [np.array(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+    return outputs
 
 
 def _run(op: Op, options: object, inputs: list[Array]) -> list[Array]:

@@ -26,9 +26,11 @@ from litecl.interpreter.graph import (
     TensorSpec,
 )
 from litecl.interpreter.op import Op
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.options import CustomOptions, RawOptions, unknown_op
 from litecl.interpreter.schema import TensorType
 from support import oracle
+from support.build import Graph, model
 from support.shared import MODELS, needs_shared, rows
 
 SOFTMAX_FILE = write(softmax.CASES[0].model())
@@ -274,3 +276,16 @@ def test_custom_options_after_the_flatbuffer() -> None:
     operator.fields["large_custom_options_offset"] = size
     model = read(bytes(encode(root, b"TFL3")) + b"large")
     assert model.subgraphs[0].nodes[0].options == CustomOptions(b"large")
+
+
+def test_a_shape_that_options_lack() -> None:
+    """OpenVINO takes an empty ``new_shape`` of RESHAPE for the shape: it is written only if there is one."""
+    for new_shape in ((), (3, 2)):
+        g = Graph()
+        shape = g.const(np.array([3, 2], np.int32))
+        content = write(model(g.build(g.op(RESHAPE, [g.input((6,)), shape], ReshapeOptions(new_shape)))))
+        (operator,) = decode(memoryview(content), "Model", b"TFL3").subgraphs[0].operators
+        assert operator.builtin_options.table == "ReshapeOptions"
+        written = operator.builtin_options.new_shape
+        assert written is None if new_shape == () else written.tolist() == [3, 2]
+        assert read(content).subgraphs[0].nodes[0].options == ReshapeOptions(new_shape)

@@ -15,10 +15,10 @@ from litecl.interpreter.graph import Array, Model, Quantization, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.svdf import SVDF, SVDFOptions
 from litecl.interpreter.schema import TensorType as T
+from litecl.perf.feeds import run_on
 from support import devices
 
 _STATE = 4
-_DEVICES = [None, *devices.with_native()]
 
 
 def _by(scale: float, zero: int = 0) -> Quantization:
@@ -65,7 +65,7 @@ def _expected(case: Case, feeds: list[Array], zero: int) -> tuple[list[Array], A
     return outputs, state.reshape(batch, -1).astype(np.int8)
 
 
-@pytest.mark.parametrize("device", _DEVICES, ids=devices.named)
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("features", [2**-10, 2**-5], ids=["in range", "saturated"])
 @pytest.mark.parametrize("zero", [0, 5, -7])
 def test_svdf_with_8_bit_states(zero: int, features: float, device: Any) -> None:
@@ -117,7 +117,4 @@ def _states() -> list[tuple[Case, int]]:
 def test_float_states_of_another_type(case: Case, position: int, type_: T) -> None:
     interpreter = Interpreter(write(_unchecked(case, {position: type_})))
     with pytest.raises(ModelError, match="expected type"):
-        interpreter.allocate_tensors()
-        for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
-            interpreter.set_tensor(detail["index"], feed)
-        interpreter.invoke()
+        run_on(interpreter, case.feeds)

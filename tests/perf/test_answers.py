@@ -16,6 +16,7 @@ from litecl.cli.boxes import Detection, detections, draw
 from litecl.cli.classes import Labels, labels_of, top
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
+from litecl.perf.feeds import run_on
 from support.command import data, failure, small_model, text
 from support.pattern_models import detector
 from support.shared import model_file
@@ -145,9 +146,7 @@ def test_a_published_detector_finds_what_litert_finds(tmp_path: Path, capsys: py
     told = data(capsys, "run", model, "--input", tmp_path / "photo.png", "--least", 0.2, "--draw", tmp_path / "out.png")
     assert (np.asarray(Image.open(tmp_path / "out.png")) != picture).any()
     peer = LiteRT(str(model), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
-    peer.allocate_tensors()
-    peer.set_tensor(peer.get_input_details()[0]["index"], picture[None])
-    peer.invoke()
+    run_on(peer, [picture[None]])
     _, classes, scores, _ = (peer.get_tensor(each["index"])[0] for each in peer.get_output_details())
     with zipfile.ZipFile(model) as attached:
         names = attached.read("labelmap.txt").decode().splitlines()

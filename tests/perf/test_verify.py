@@ -30,7 +30,6 @@ from litecl.verify import children, coverage, goldens, pages, waivers
 from litecl.verify.catalogue import catalogue, named_cases, quick_cases, selected
 from litecl.verify.check import edge_of
 from litecl.verify.children import serve
-from litecl.verify.difference import difference, same_bits
 from litecl.verify.document import sentence
 from litecl.verify.record import CRASHED, FAIL, NOT_RUN, PASS, REFUSED, SLOWER, TIMEOUT, Result, Row, load
 from litecl.verify.supervise import Plan, devices_of, verify_device
@@ -220,31 +219,6 @@ def test_patience_is_counted_in_slices() -> None:
     with pytest.raises(queue.Empty):
         children._next(Silent(), 2.0)
     assert slices == [0.5] * 4
-
-
-@pytest.mark.parametrize(
-    ("got", "expected", "relative", "ulp", "wrong"),
-    [
-        ([1.0, 2.0], [1.0, 2.0], 0.0, 0.0, ""),
-        ([1.0, 2.0 + 2**-22], [1.0, 2.0], 2**-23, 1.0, ""),
-        ([np.nan, np.inf, 0.0], [np.nan, np.inf, 0.0], 0.0, 0.0, ""),
-        ([1.0, np.nan], [1.0, 2.0], np.inf, np.inf, "nan instead of 2.0 at [1]"),
-        ([1.0, 2.0], [1.0, np.inf], np.inf, np.inf, "2.0 instead of inf at [1]"),
-        ([1e-40], [0.0], np.inf, 71362.0, ""),
-        ([1.0], [1.0, 2.0], 0.0, 0.0, "float32 [1] instead of float32 [2]"),
-    ],
-)
-def test_differences(got: list[float], expected: list[float], relative: float, ulp: float, wrong: str) -> None:
-    found = difference(np.array(got, np.float32), np.array(expected, np.float32))
-    assert (found.relative, found.wrong) == (pytest.approx(relative), wrong)
-    assert found.ulp == pytest.approx(ulp, rel=0.01)
-    assert found.exceeds(1e-4) == bool(wrong or relative > 1e-4)
-
-
-def test_the_same_bits() -> None:
-    assert same_bits(np.float32([0.0, np.nan]), np.float32([0.0, np.nan]))
-    assert not same_bits(np.float32([0.0]), np.float32([-0.0]))
-    assert not same_bits(np.float32([0.0]), np.float64([0.0]))
 
 
 def test_edges_are_named() -> None:

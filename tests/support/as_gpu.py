@@ -22,12 +22,12 @@ class _Programs(Programs):
         return super()._kernel(name, entry, _BARRIER + source, options)
 
 
-def gpu_like(opened: Any, found: Target) -> GpuTarget:
+def gpu_like(opened: Any, target: Target) -> GpuTarget:
     """Return a GPU with as many units, as large groups and as much memory for them as an opened device has."""
-    if isinstance(found, GpuTarget):
-        return found
+    if isinstance(target, GpuTarget):
+        return target
     limits = {"max_work_group_size": opened.max_work_group_size, "local_mem_bytes": opened.local_mem_size}
-    return GpuTarget(4, found.compute_units, found.float64, **limits)
+    return GpuTarget(4, target.compute_units, target.float64, **limits)
 
 
 def as_gpu() -> dict[str, Any]:

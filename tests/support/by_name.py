@@ -19,6 +19,7 @@ from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.run.shapes import propagate
+from litecl.perf.feeds import run_on
 from support import compare, oracle
 
 Fed = tuple[bytes, list[Array]]
@@ -44,10 +45,7 @@ def agrees(fed: Fed, delegates: Sequence[CLDelegate]) -> None:
     content, feeds = fed
     alike = [replace(delegate, dynamic_range="reference") for delegate in delegates]
     interpreter = Interpreter(model_content=content, delegates=alike)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
+    run_on(interpreter, feeds)
     assert interpreter.delegation_report().counters.kernel_launches
     for detail, expected in zip(interpreter.get_output_details(), oracle.run(content, feeds), strict=True):
         got = np.asarray(interpreter.get_tensor(detail["index"]))

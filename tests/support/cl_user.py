@@ -9,6 +9,7 @@ from litecl.compiled_model import CompiledModel, Environment, TensorBuffer
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Model
+from litecl.perf.feeds import run_on
 
 from_cl = TensorBuffer.from_cl_mem
 
@@ -37,11 +38,7 @@ class User:
 
 def by_numpy(content: bytes | Model, *values: np.ndarray) -> list[np.ndarray]:
     interpreter = Interpreter(content)
-    interpreter.allocate_tensors()
-    for detail, value in zip(interpreter.get_input_details(), values, strict=True):
-        interpreter.set_tensor(detail["index"], value)
-    interpreter.invoke()
-    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+    return run_on(interpreter, values)
 
 
 def assert_holds(buffers: list[TensorBuffer], wanted: list[np.ndarray]) -> None:

@@ -1,12 +1,13 @@
 """The runtimes that a converted model is run with, and how."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
+from litecl.converter import Converter
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Model
@@ -14,6 +15,14 @@ from support import oracle
 from support.compare import assert_close
 
 TOLERANCE = 1e-5
+
+
+def converter_of(function: Callable[..., Any], *specs: Any, keep: Any = None) -> Converter:
+    """The converter of a TensorFlow function, traced for these specs. keep: holds its variables."""
+    import tensorflow as tf
+
+    traced = tf.function(function, autograph=False).get_concrete_function(*specs)
+    return Converter.from_concrete_functions([traced], keep)
 
 
 def litert(content: bytes, resolver: str = "optimised") -> Any:
@@ -47,6 +56,13 @@ def assert_all_close(got: Sequence[Array], expected: Sequence[Array]) -> None:
     """Floating-point results are within the tolerance, all others equal."""
     for value, wanted in zip(got, expected, strict=True):
         assert_close(value, wanted, TOLERANCE if wanted.dtype.kind == "f" else 0.0)
+
+
+def assert_computes(content: bytes, fed: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array]]) -> None:
+    """Every runtime gives the expected results of inputs that follow each other."""
+    for runtime in runtimes(content):
+        for values, wanted in zip(fed, expected, strict=True):
+            assert_all_close(invoke(runtime, values), wanted)
 
 
 def operators(model: Model) -> Counter[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
+from litecl.delegate import CLDelegate
 from litecl.delegate import devices as open_devices
 from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.native.backend import Native
@@ -36,14 +37,23 @@ def named(device: Any) -> str:
     return device if isinstance(device, str) else "cpu" if device is None else str(device.name)
 
 
+on_each = pytest.mark.parametrize("device", with_native(), ids=named)
+on_each_and_the_cpu = pytest.mark.parametrize("device", [None, *with_native()], ids=named)
+
+
+def delegates(device: Any, **options: Any) -> list[CLDelegate]:
+    """Return what an interpreter needs to run on a device of ``on_each_and_the_cpu``; the CPU is None."""
+    return [] if device is None else [CLDelegate(device, **options)]
+
+
 def several_threads() -> Any:
     """The CPU device of all threads."""
-    return next(found for found in tested() if device.needs_threads(found) and found.type & cl.device_type.CPU)
+    return next(listed for listed in tested() if device.needs_threads(listed) and listed.type & cl.device_type.CPU)
 
 
 def calling_thread() -> Any:
     """PoCL's device that runs kernels in the thread that queues them; of other runtimes that of all threads."""
-    return next((found for found in devices() if not device.needs_threads(found)), None) or several_threads()
+    return next((listed for listed in devices() if not device.needs_threads(listed)), None) or several_threads()
 
 
 def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
@@ -61,11 +71,11 @@ def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
 
 def as_on_an_integrated_gpu(patch: pytest.MonkeyPatch, cache_dir: Path, *, has_svm: bool) -> dict[str, Any]:
     """The same for a GPU whose memory is the host's. has_svm: whether its driver says that both see it at any time."""
-    found, target = as_on_a_gpu(patch, cache_dir), device.target_of
+    options, target = as_on_a_gpu(patch, cache_dir), device.target_of
     patch.setattr(device, "target_of", lambda *args: replace(target(*args), gpu=Gpu(integrated=True)))
     if not has_svm:
         patch.setattr(device, "_has_fine_grained_svm", lambda opened: False)
-    return found
+    return options
 
 
 def needs_groups() -> None:
@@ -86,8 +96,8 @@ def in_tiles(kind: str, cache_dir: Path) -> Iterator[dict[str, Any]]:
     ``UNITS``, or ``FEW_SUMS``.
     """
     with pytest.MonkeyPatch.context() as patch:
-        found = as_on_a_gpu(patch, cache_dir)
+        options = as_on_a_gpu(patch, cache_dir)
         target, units = device.target_of, UNITS.get(kind, 1)
         gpu = Gpu("intel", 8) if kind == FEW_SUMS else Gpu()
         patch.setattr(device, "target_of", lambda *args: replace(target(*args), compute_units=units, gpu=gpu))
-        yield found | {"strict": True}
+        yield options | {"strict": True}

@@ -49,8 +49,8 @@ def feeds_of(model: bytes) -> list[list[Array]]:
 
 def on_xnnpack(model: bytes) -> Runtime:
     """Return LiteRT with its default kernels."""
-    made: Runtime = LiteRT(model_content=model)
-    return made
+    interpreter: Runtime = LiteRT(model_content=model)
+    return interpreter
 
 
 def error(runtime: Runtime, exact: Runtime, feeds: Sequence[Sequence[Array]]) -> float:
@@ -61,10 +61,10 @@ def error(runtime: Runtime, exact: Runtime, feeds: Sequence[Sequence[Array]]) ->
 
 def _outputs(runtime: Runtime, feeds: Sequence[Sequence[Array]]) -> Array:
     runtime.allocate_tensors()
-    found = []
+    outputs = []
     for values in feeds:
         for detail, value in zip(runtime.get_input_details(), values, strict=True):
             runtime.set_tensor(detail["index"], value)
         runtime.invoke()
-        found += [np.ravel(runtime.get_tensor(detail["index"])) for detail in runtime.get_output_details()]
-    return np.concatenate(found).astype(np.float64)
+        outputs += [np.ravel(runtime.get_tensor(detail["index"])) for detail in runtime.get_output_details()]
+    return np.concatenate(outputs).astype(np.float64)

@@ -13,10 +13,10 @@ from litecl.predictor import Predictor
 
 def killed(job_: Job, engine: str, workers: int) -> dict[str, Any]:
     """Kill a worker halfway; return what became of the inputs."""
-    told: list[Done] = []
+    reports: list[Done] = []
     for done in engines.ENGINES[engine](job_, job_.missing(), workers):
-        told.append(done)
-        if len(told) == job_.parts // 2:
+        reports.append(done)
+        if len(reports) == job_.parts // 2:
             os.kill(done.worker, signal.SIGKILL)
     items = np.concatenate([np.load(job_.path(number))[ITEM] for number in range(job_.parts)])
     picked = np.random.default_rng(1).integers(0, job_.count, 100)
@@ -26,9 +26,9 @@ def killed(job_: Job, engine: str, workers: int) -> dict[str, Any]:
     got = np.stack([np.load(job_.path(i // job_.part))[output][i % job_.part] for i in picked])
     return {
         "parts": job_.parts,
-        "told": len(told),
+        "told": len(reports),
         "inputs": len(items),
         "each_once": bool(np.array_equal(items, np.arange(job_.count))),
-        "processes": len({done.worker for done in told}),
+        "processes": len({done.worker for done in reports}),
         "difference": float(np.abs(got - expected).max() / np.abs(expected).max()),
     }

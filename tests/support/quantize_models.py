@@ -19,6 +19,7 @@ from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.pool_2d import MAX_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.quantize import quantize as stored
+from litecl.perf.feeds import run_on
 from support import oracle
 from support.build import Graph, model, randn
 
@@ -64,11 +65,7 @@ def names_of(model: Model) -> list[str]:
 
 
 def run(runtime: Any, feeds: Sequence[Array]) -> list[Array]:
-    runtime.allocate_tensors()
-    for detail, feed in zip(runtime.get_input_details(), feeds, strict=True):
-        runtime.set_tensor(detail["index"], feed)
-    runtime.invoke()
-    return [runtime.get_tensor(detail["index"]) for detail in runtime.get_output_details()]
+    return run_on(runtime, feeds)
 
 
 def assert_good(before: Model, after: Model, least_db: float = 25.0) -> None:

@@ -1,5 +1,6 @@
 """TensorFlow functions with branches, loops, lists of tensors and calls."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,22 @@ def _calls(x: Any) -> Any:
     return _called(_called(x) * 2)
 
 
+def _recurrent(transposed: bool) -> Callable[[Any], Any]:
+    """The loop of a simple recurrent layer, but for a product with transposed weights."""
+
+    def over(x: Any) -> Any:
+        rows = tf.TensorArray(tf.float32, 5).unstack(x)
+
+        def body(i: Any, h: Any, made: Any) -> Any:
+            h = tf.tanh(tf.matmul(rows.read(i), _W) + tf.matmul(h, _W, transpose_b=transposed))
+            return i + 1, h, made.write(i, h)
+
+        made = tf.TensorArray(tf.float32, 5, element_shape=(2, 4))
+        return tf.while_loop(lambda i, h, made: i < 5, body, [0, tf.zeros((2, 4)), made])[2].stack()
+
+    return over
+
+
 CONTROL_FLOW = (
     TfFunction("branch", _branch, _MATRIX),
     TfFunction("branch of any batch", _branch, _OPEN),
@@ -217,6 +234,8 @@ CONTROL_FLOW = (
     TfFunction("fold", lambda x: tf.foldl(lambda a, row: a * 0.5 + row, x), _ANY_STEPS),
     TfFunction("vectorized map", lambda x: tf.vectorized_map(lambda row: tf.reduce_sum(row) * row, x), _STEPS),
     TfFunction("calls", _calls, _OPEN),
+    TfFunction("recurrent layer", _recurrent(transposed=False), ((5, 2, 4),)),
+    TfFunction("recurrent layer of transposed weights", _recurrent(transposed=True), ((5, 2, 4),)),
 )
 
 

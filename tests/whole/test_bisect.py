@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,15 @@ from support.loop_models import BOOL, FLOAT, if_node, subgraph
 from support.planted_faults import KERNELS, LOWERINGS, mislowered, planted
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
-ON: dict[str, Any] = {"cache_dir": None, "num_threads": 1}
+ON: dict[str, Any] = {"num_threads": 1}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Kernels are cached by their content, so a fault compiles what it changes alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(ON, "cache_dir", tmp_path_factory.mktemp("kernels"))
+        yield
 
 
 def _negated(g: Graph, x: Sequence[int]) -> list[int]:

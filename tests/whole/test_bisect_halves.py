@@ -22,6 +22,7 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnect
 from litecl.interpreter.ops.quantize import QUANTIZE
 from litecl.interpreter.ops.unary import TANH
 from litecl.interpreter.schema import TensorType
+from litecl.perf.feeds import run_on
 from support import networks, oracle
 from support.bisect_models import doubling
 from support.build import Graph, model, randn
@@ -40,10 +41,7 @@ def _surveyed(case: Failing, mode: str) -> Survey:
 
 def _emulated(case: Failing, mode: str, keep_float: tuple[object, ...] = ()) -> Array:
     interpreter = Interpreter(model_content=case.content, delegates=[Emulation(mode, keep_float)])  # type: ignore[arg-type]
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], case.feed)
-    interpreter.invoke()
-    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    return run_on(interpreter, [case.feed])[0]
 
 
 @pytest.mark.parametrize(("name", "mode"), _CASES)

@@ -22,6 +22,7 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.detection_postprocess import DETECTION_POSTPROCESS, DetectionOptions
 from litecl.interpreter.ops.non_max_suppression import NON_MAX_SUPPRESSION_V4, NON_MAX_SUPPRESSION_V5
 from litecl.interpreter.schema import TensorType
+from litecl.perf.feeds import run_on
 from support import devices, oracle
 
 _STRANGE = (np.nan, np.inf, -np.inf)
@@ -29,18 +30,15 @@ _STRANGE = (np.nan, np.inf, -np.inf)
 
 def _ours(content: bytes, feeds: Any, delegates: list[CLDelegate]) -> list[Array]:
     interpreter = Interpreter(model_content=content, delegates=delegates)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
+    outputs = run_on(interpreter, feeds)
     if delegates:
         (row,) = interpreter.delegation_report().nodes
         assert row.claimed, row.reason
-    return [np.array(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+    return outputs
 
 
-def _delegates() -> list[list[CLDelegate]]:
-    return [[], *([CLDelegate(device, num_threads=n)] for device in devices.with_native() for n in (1, 2))]
+def _delegates(device: Any) -> list[list[CLDelegate]]:
+    return [[]] if device is None else [[CLDelegate(device, num_threads=n)] for n in (1, 2)]
 
 
 def _some_strange(rng: np.random.Generator, x: Array, values: tuple[float, ...] = _STRANGE) -> Array:
@@ -68,13 +66,14 @@ def _suppression(rng: np.random.Generator) -> Case:
     return Case("random", op, NoOptions(), inputs, frozenset({2, 5} if soft else {2}))
 
 
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("seed", range(80))
-def test_suppression(seed: int) -> None:
+def test_suppression(seed: int, device: Any) -> None:
     """Indices and their number are LiteRT's; scores are within a last place of its exponential."""
     case = _suppression(np.random.default_rng([7, seed]))
     content = write(case.model())
     expected = oracle.run(content, case.feeds, oracle.RESOLVERS["reference"])
-    for delegates in _delegates():
+    for delegates in _delegates(device):
         got = _ours(content, case.feeds, delegates)
         for a, b in zip(got, expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6 if a.dtype == np.float32 else 0)
@@ -112,8 +111,9 @@ def _detector(rng: np.random.Generator) -> Case:
     return Case("floats", DETECTION_POSTPROCESS, options, arrays, frozenset({2}))
 
 
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("seed", range(80))
-def test_detections(seed: int) -> None:
+def test_detections(seed: int, device: Any) -> None:
     """Boxes, classes, scores and their number are LiteRT's, and other rows are zeros, which LiteRT does not write."""
     case = _detector(np.random.default_rng([11, seed]))
     content, options = write(case.model()), case.options
@@ -121,7 +121,7 @@ def test_detections(seed: int) -> None:
     count, width = int(expected[3].item()), options.max_classes_per_detection
     column = np.arange(options.max_detections * width) % width
     written = (np.arange(len(column)) < count * width) & (column < options.num_classes)
-    for delegates in _delegates():
+    for delegates in _delegates(device):
         got = _ours(content, case.feeds, delegates)
         assert got[3] == count
         for a, b in zip(got[:3], expected[:3], strict=True):

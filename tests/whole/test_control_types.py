@@ -87,7 +87,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("device", [None, *devices.with_native()], ids=devices.named)
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("make, message", REFUSED, ids=[make.__name__.lstrip("_") for make, _ in REFUSED])
 def test_refused(make: Any, message: str, device: Any) -> None:
     delegates = [] if device is None else [CLDelegate(device)]

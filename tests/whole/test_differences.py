@@ -26,11 +26,9 @@ from support import compare, devices, oracle
 
 INF = np.inf
 NONE = NoOptions()
-DEVICES = [None, *devices.with_native()]
-on_all = pytest.mark.parametrize("device", DEVICES, ids=devices.named)
 
 
-@on_all
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("row", [*INFINITIES, *OTHERS], ids=lambda row: row.case.name)
 def test_litecl(row: Difference, device: Any) -> None:
     for got, wanted in zip(_outputs(row.case, device), row.ours, strict=True):
@@ -61,7 +59,7 @@ def _with(case: Case, function: ActivationFunctionType) -> Case:
     return replace(case, options=replace(case.options, fused_activation_function=function))
 
 
-@on_all
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("function, of_numpy", ACTIVATIONS, ids=["TANH", "SIGN_BIT"])
 @pytest.mark.parametrize("case", FINITE, ids=lambda case: case.op.name)
 def test_activations_that_litert_leaves_out(case: Case, function: Any, of_numpy: Any, device: Any) -> None:
@@ -87,7 +85,7 @@ def _integers(op: Any) -> list[Case]:
     return [Case("INT32", op, op.options(), plain), quantized]
 
 
-@on_all
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("function", [function for function, _ in ACTIVATIONS], ids=lambda function: function.name)
 @pytest.mark.parametrize("case", [case for op in (binary.ADD, binary.MUL) for case in _integers(op)], ids=repr)
 def test_activations_that_integers_do_not_have(case: Case, function: Any, device: Any) -> None:
@@ -104,7 +102,7 @@ def _in_blocks() -> Case:
     return Case("blocks", FULLY_CONNECTED, FullyConnectedOptions(), inputs, WEIGHTS, quantization={1: by}, version=9)
 
 
-@on_all
+@devices.on_each_and_the_cpu
 def test_8_bit_weights_with_scales_of_blocks(device: Any) -> None:
     case = _in_blocks()
     x, weights, bias = (np.asarray(value, np.float64) for value in case.inputs)
@@ -115,7 +113,7 @@ def test_8_bit_weights_with_scales_of_blocks(device: Any) -> None:
     compare.assert_close(ours, wanted.astype(np.float32), 0.01)  # rows of the input are rounded to 8 bits
 
 
-@on_all
+@devices.on_each_and_the_cpu
 def test_atan2_broadcasts(device: Any) -> None:
     """LiteRT reads past the smaller operand."""
     y, x = f32(1, -2, 3, -4, 0.5, 6).reshape(2, 3), f32(2, -1).reshape(2, 1)
@@ -123,7 +121,7 @@ def test_atan2_broadcasts(device: Any) -> None:
     compare.assert_close(ours, np.arctan2(y, x), compare.DEVICE["float32"])
 
 
-@on_all
+@devices.on_each_and_the_cpu
 def test_merged_outputs_of_a_batch(device: Any) -> None:
     """LiteRT computes them apart; merged they change from run to run."""
     (apart,) = (case for case in lstm.BOTH_WAYS if case.name == "batch first")
@@ -143,7 +141,7 @@ def _outputs(case: Case, device: Any) -> list[Array]:
     return [np.asarray(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
 
 
-@on_all
+@devices.on_each_and_the_cpu
 def test_spectra_of_one_column(device: Any) -> None:
     """LiteRT's reference kernel takes the real part, negated, for the imaginary one."""
     x = f32(*range(1, 13)).reshape(3, 4)
@@ -157,7 +155,7 @@ def test_spectra_of_one_column(device: Any) -> None:
     compare.assert_close(got, np.fft.fft(tall.inputs[0], axis=1).astype(np.complex64), 1e-6)
 
 
-@on_all
+@devices.on_each_and_the_cpu
 def test_a_constant_of_zeros_is_refused_by_floor_div_on_devices_too(device: Any) -> None:
     case = Case("FLOOR_DIV", binary.FLOOR_DIV, NONE, [f32(1, 2), f32(1, 0)], frozenset({1}))
     with pytest.raises(ModelError, match="FLOOR_DIV: division by 0"):

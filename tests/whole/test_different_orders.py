@@ -22,15 +22,13 @@ from litecl.perf.feeds import run_on
 from support import compare, devices, oracle
 from support.build import Graph, model, randn
 
-on_all = pytest.mark.parametrize("device", [None, *devices.with_native()], ids=devices.named)
-
 
 def _run(content: bytes, feeds: list[Array], device: Any, **options: Any) -> list[Array]:
-    delegates = [] if device is None else [CLDelegate(device, num_threads=1, **options)]
+    delegates = devices.delegates(device, num_threads=1, **options)
     return run_on(Interpreter(model_content=content, delegates=delegates), feeds)
 
 
-@on_all
+@devices.on_each_and_the_cpu
 def test_steps_of_a_hybrid_rnn_in_both_orders(device: Any) -> None:
     """LiteRT computes the batch-major form right, and the time-major one wrong."""
     (batched,) = (case for case in hybrid.CASES if case.op is BIDIRECTIONAL_SEQUENCE_RNN)
@@ -55,7 +53,7 @@ def _branches() -> Model:
     return Model((main, once, Subgraph((x, b, c), (0,), (1, 2), two, "apart")))
 
 
-@on_all
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("taken", [True, False])
 def test_a_branch_that_returns_a_tensor_twice(taken: bool, device: Any) -> None:
     x = np.float32([1, -2, 3, 4])
@@ -74,7 +72,7 @@ def _reader_of_a_state() -> bytes:
     return write(model(g.build(y, g.op(MUL, [state, g.const(np.float32([2]))], MulOptions()))))
 
 
-@on_all
+@devices.on_each_and_the_cpu
 def test_a_reader_of_a_state(device: Any) -> None:
     x = randn(np.random.default_rng(5), 1, 4)
     y, doubled = _run(_reader_of_a_state(), [x], device)
@@ -112,7 +110,7 @@ def _runs_in_turn(interpreter: Any, x: Array, taken: list[bool]) -> list[Array]:
     return found
 
 
-@on_all
+@devices.on_each_and_the_cpu
 def test_states_of_a_branch(device: Any) -> None:
     x, content = randn(np.random.default_rng(9), 1, 3), _state_in_a_branch()
     delegates = [] if device is None else [CLDelegate(device, num_threads=1)]
@@ -123,7 +121,7 @@ def test_states_of_a_branch(device: Any) -> None:
     assert min(np.abs(a - b).max() for a, b in ((first, second), (second, third), (first, third))) > 0.01
 
 
-@on_all
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("scale", [0.5, 3.0])
 @pytest.mark.parametrize("type_", [TensorType.INT8, TensorType.UINT8], ids=lambda type_: type_.name)
 def test_comparisons_at_any_scale(type_: TensorType, scale: float, device: Any) -> None:

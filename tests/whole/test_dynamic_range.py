@@ -96,7 +96,7 @@ def test_other_operators_have_one_mode() -> None:
         assert quantized_as(model, "asymmetric") is model
 
 
-@pytest.mark.parametrize("device", devices.with_native(), ids=devices.named)
+@devices.on_each
 def test_devices_are_the_interpreter(device: Any) -> None:
     """The same steps, with and without a vector's worth of rows, and all that is left to the CPU."""
     wrong = {}
@@ -169,20 +169,20 @@ _STRANGE = np.array(
 )
 
 
+@devices.on_each
 @pytest.mark.parametrize("rows", [7, 33])
-def test_strange_rows(rows: int) -> None:
+def test_strange_rows(rows: int, device: Any) -> None:
     """Lengths at the limits of floats, beside rows that have none, are LiteRT's; none spoils the rows beside it."""
     (case,) = [case for case in hybrid.CASES if case.name == "8 bits, 1 x 1 to 16"]
     weights = np.random.default_rng(3).integers(-127, 128, (16, 4)).astype(np.int8)
     x = np.roll(_STRANGE, -rows, axis=0)[:rows]
     case = replace(case, inputs=[x, weights, case.inputs[2]])
-    for device in devices.with_native():
-        got, _ = _run(content(case), [x], delegates=[CLDelegate(device, strict=True)])
-        wanted, _ = _run(content(case), [x], dynamic_range="asymmetric")
-        finite = np.isfinite(x).all(axis=1)
-        for a, b in zip(got[0][finite], wanted[0][finite], strict=True):
-            compare.assert_close(a, b, compare.DEVICE["float32"])
-        assert not np.isfinite(got[0][~finite]).any()
+    got, _ = _run(content(case), [x], delegates=[CLDelegate(device, strict=True)])
+    wanted, _ = _run(content(case), [x], dynamic_range="asymmetric")
+    finite = np.isfinite(x).all(axis=1)
+    for a, b in zip(got[0][finite], wanted[0][finite], strict=True):
+        compare.assert_close(a, b, compare.DEVICE["float32"])
+    assert not np.isfinite(got[0][~finite]).any()
 
 
 def test_rows_use_all_steps() -> None:

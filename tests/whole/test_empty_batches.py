@@ -80,7 +80,7 @@ def test_interpreter(case: Case) -> None:
     assert all(0 in shape for shape in shapes)
 
 
-@pytest.mark.parametrize("device", devices.with_native(), ids=devices.named)
+@devices.on_each
 def test_devices(device: Any) -> None:
     """Nothing is launched for nothing; the states, which have no elements, stay where they are."""
     for case in {case.op: case for case in KINDS}.values():

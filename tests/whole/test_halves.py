@@ -25,6 +25,7 @@ from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D
 from litecl.interpreter.ops.reduce import MEAN
 from litecl.interpreter.ops.softmax import SOFTMAX
 from litecl.interpreter.ops.unary import TANH
+from litecl.perf.feeds import run_on
 from support import oracle
 from support.all_cases import CASES, content
 from support.build import Graph, model, randn
@@ -39,11 +40,7 @@ def _ran(made: Any, *feeds: Array, **options: Any) -> list[Array]:
     interpreter.allocate_tensors()
     for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
         interpreter.resize_tensor_input(detail["index"], feed.shape)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
-    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+    return run_on(interpreter, feeds)
 
 
 def _quarters(case: Case) -> Case:

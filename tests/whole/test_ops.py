@@ -61,7 +61,7 @@ def test_interpreter(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", DEVICE_CASES, ids=repr)
-@pytest.mark.parametrize("device", devices.with_native(), ids=devices.named)
+@devices.on_each
 def test_device(device: Any, case: Case) -> None:
     """The device kernel agrees, and the device claims what it is expected to claim, if anything is expected."""
     num_threads = 2 if device == "native" else None
@@ -78,7 +78,7 @@ ZEROS = [case for case in CASES if case.op in KEEPING_ZEROS and case.name in ("e
 
 
 @pytest.mark.parametrize("case", ZEROS, ids=repr)
-@pytest.mark.parametrize("device", [None, *devices.with_native()], ids=devices.named)
+@devices.on_each_and_the_cpu
 def test_signs_of_zeros(device: Any, case: Case) -> None:
     """-0 and 0 are told apart by what follows, such as ATAN2 or a division."""
     delegates = [] if device is None else [CLDelegate(device=device)]

@@ -75,6 +75,7 @@ _PAGES = (
         (LLM,),
     ),
     Page("docs/guides/getting_started.md", r"^probabilities \[\[(?s:.*)^4$"),
+    Page("docs/guides/export.md", r"^0 \d$", marks=(pytest.mark.skipif(shutil.which("cc") is None, reason="no cc"),)),
     Page("docs/guides/recurrent.md", r"(\d+) of \1 nodes in 1 partition", marks=(TENSORFLOW,)),
     Page(
         "docs/guides/converting.md",

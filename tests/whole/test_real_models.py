@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,7 +109,12 @@ def table() -> object:
     Console(width=200).print(table)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: Path(m.file).name)
+def _but_huge(models: Sequence[RealModel]) -> list[Any]:
+    """Return models as parameters; convolutions of gigabytes take some ten seconds each."""
+    return [pytest.param(model, marks=pytest.mark.nightly if "huge_im2col" in model.file else ()) for model in models]
+
+
+@pytest.mark.parametrize("model", _but_huge(MODELS), ids=lambda m: Path(m.file).name)
 def test_outputs_equal_litert(model: RealModel) -> None:
     plain = Interpreter(str(model.path))
     feeds = [_feed(detail, model) for detail in plain.get_input_details()]

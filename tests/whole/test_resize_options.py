@@ -30,7 +30,6 @@ _BY = Quantization(np.float32([0.5]), np.int64([0]))
 _INTEGERS = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 _SIZES = (((1, 4, 5, 3), (9, 7)), ((2, 7, 6, 5), (3, 4)), ((1, 1, 4, 2), (3, 1)), ((1, 5, 4, 8), (5, 11)))
 _BOTH, _ALIGNED = ResizeBilinearOptions(True, True), ResizeBilinearOptions(align_corners=True)
-_DEVICES = [None, *devices.with_native()]
 
 
 def _case(type_: TensorType, x: tuple[int, ...], size: tuple[int, int], options: Any, constant: bool = True) -> Case:
@@ -60,7 +59,7 @@ def _run_file(content: bytes, feeds: Sequence[Array], device: Any) -> Array:
     return np.asarray(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
 
 
-@pytest.mark.parametrize("device", _DEVICES, ids=devices.named)
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize(("x", "size"), _SIZES)
 @pytest.mark.parametrize("type_", _INTEGERS, ids=lambda type_: type_.name)
 def test_integers_to_a_constant_size(type_: TensorType, x: Any, size: Any, device: Any) -> None:
@@ -82,7 +81,7 @@ def test_integers_to_a_size_of_the_run(type_: TensorType, x: Any, size: Any) -> 
     np.testing.assert_array_equal(_run(case, None), wanted)
 
 
-@pytest.mark.parametrize("device", _DEVICES, ids=devices.named)
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("type_", [TensorType.FLOAT32, *_INTEGERS], ids=lambda type_: type_.name)
 def test_a_size_that_is_computed_from_constants(type_: TensorType, device: Any) -> None:
     """LiteRT computes it while the model runs, and applies both options; litecl knows it before."""

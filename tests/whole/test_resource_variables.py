@@ -24,6 +24,7 @@ from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTMKernelType, LSTMOptions
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from litecl.interpreter.ops.variables import VAR_HANDLE
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
+from litecl.perf.feeds import run_on
 from support import compare, devices
 from support.build import Graph, model, randn
 from support.variable_models import INT32, MODELS, NONE, RNG, SHAPE, add, assign, dense, initialised, read, tanh
@@ -103,10 +104,7 @@ def test_a_variable_of_another_shape_when_the_inputs_have_an_earlier_one_again()
 def resized(interpreter: Any, x: Array) -> Array:
     """Return the output for an input of any shape."""
     interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], x.shape)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
-    interpreter.invoke()
-    return np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    return run_on(interpreter, [x])[0]
 
 
 def test_a_body_with_an_lstm_keeps_its_states(mode: dict[str, Any]) -> None:

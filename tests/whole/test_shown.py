@@ -16,10 +16,10 @@ from litecl.delegate import CLDelegate, DelegationReport
 from litecl.diff import diff_models
 from litecl.generate.options import Generation, Timing
 from litecl.interpreter import Interpreter, OpDetails, TensorDetails
+from litecl.interpreter.data_frame import columns, frame
 from litecl.interpreter.details import QuantizationParameters
 from litecl.interpreter.errors import MissingExtra
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.frames import columns, frame
 from litecl.interpreter.graph import Model
 from support.pattern_models import classifier, quantized_classifier
 

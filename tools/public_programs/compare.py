@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from litecl import comparison
+
 
 def verdict(ours: Path, theirs: Path) -> str:
     """Return "same", "same to 3e-07", or why not. A difference is relative to the largest value of its array."""
@@ -20,12 +22,7 @@ def verdict(ours: Path, theirs: Path) -> str:
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> float:
-    if a.shape != b.shape or a.dtype != b.dtype:
+    apart = comparison.difference(a, b)
+    if apart.wrong or (apart.absolute and a.dtype.kind not in "fc"):
         return np.inf
-    if a.dtype.kind not in "fc" or not a.size:
-        return 0.0 if np.array_equal(a, b) else np.inf
-    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
-        return np.inf
-    a, b = a[np.isfinite(a)].astype(float), b[np.isfinite(b)].astype(float)
-    largest = np.abs(b).max(initial=0.0)
-    return float(np.abs(a - b).max(initial=0.0) / largest) if largest else float(np.abs(a).max(initial=0.0))
+    return apart.absolute / (apart.magnitude or 1.0)

@@ -62,9 +62,9 @@ def _histogram(attrs: Mapping[str, Any], values: Any, ends: Any, count: Any) -> 
 
 
 def _unique_with_counts(attrs: Mapping[str, Any], x: Any) -> Any:
-    found, ids = tf.unique(x, tf_type(attrs["out_idx"]))
-    counts = tf.math.unsorted_segment_sum(tf.ones_like(int32(ids)), int32(ids), tf.shape(found)[0])
-    return found, ids, tf.cast(counts, ids.dtype)
+    unique, ids = tf.unique(x, tf_type(attrs["out_idx"]))
+    counts = tf.math.unsorted_segment_sum(tf.ones_like(int32(ids)), int32(ids), tf.shape(unique)[0])
+    return unique, ids, tf.cast(counts, ids.dtype)
 
 
 def _difference(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
@@ -86,8 +86,8 @@ def _approximate_top_k(attrs: Mapping[str, Any], x: Any) -> Any:
     rank, axis = x.shape.rank, int(attrs["reduction_dimension"])
     if rank is None or axis % rank != rank - 1:
         raise Unfit("it looks along another dimension than the last")
-    found = tf.math.top_k(x if attrs["is_max_k"] else -x, int(attrs["k"]))
-    return (found.values if attrs["is_max_k"] else -found.values), found.indices
+    top = tf.math.top_k(x if attrs["is_max_k"] else -x, int(attrs["k"]))
+    return (top.values if attrs["is_max_k"] else -top.values), top.indices
 
 
 def _scattered(extreme: Any, combine: Any) -> Composition:
@@ -99,24 +99,24 @@ def _scattered(extreme: Any, combine: Any) -> Composition:
         places = tf.reshape(tf.reduce_sum(int32(indices) * tf.stack(strides), -1), [-1])
         rows = tf.reduce_prod(tf.stack([1, *shape[:depth]]))
         flat = tf.concat([[-1], tf.stack([1, *shape[depth:]])[1:]], 0)
-        found = tf.reshape(extreme(tf.reshape(updates, flat), places, rows), tf.shape(x))
+        extremes = tf.reshape(extreme(tf.reshape(updates, flat), places, rows), tf.shape(x))
         # Without finite updates this is the lowest or highest number, which an infinite x exceeds.
-        is_empty = found == (x.dtype.min if combine is tf.maximum else x.dtype.max)
-        return tf.where(is_empty, x, combine(x, found))
+        is_empty = extremes == (x.dtype.min if combine is tf.maximum else x.dtype.max)
+        return tf.where(is_empty, x, combine(x, extremes))
 
     return compose
 
 
 def _running_log_sum(attrs: Mapping[str, Any], x: Any, axis: Any) -> Any:
     """Compute running log-sum-exps of 1, 2, 4, ... neighbours, each from the previous one."""
-    place = int(known(axis, "axis")) % x.shape.rank
-    size, reverse = x.shape[place], bool(attrs["reverse"])
+    dimension = int(known(axis, "axis")) % x.shape.rank
+    size, reverse = x.shape[dimension], bool(attrs["reverse"])
     if size is None:
-        raise Unfit(f"the size of dimension {place} must be known; give input_shapes")
-    x = _shifted(x, place, 1, reverse) if attrs["exclusive"] else x
+        raise Unfit(f"the size of dimension {dimension} must be known; give input_shapes")
+    x = _shifted(x, dimension, 1, reverse) if attrs["exclusive"] else x
     step = 1
     while step < size:
-        other = _shifted(x, place, step, reverse)
+        other = _shifted(x, dimension, step, reverse)
         # Both may be the lowest number: then the difference is 0, without infinities.
         x = tf.maximum(x, other) + tf.math.log1p(tf.exp(-tf.abs(x - other)))
         step *= 2

@@ -32,13 +32,13 @@ class _Along:
         # Round like TensorFlow: if a pixel falls exactly on one of the image's, the slope depends on the last bit.
         if count > 1:
             scale = (second - first) * last / (count - 1)
-            place = first[:, None] * last + tf.range(count, dtype=tf.float32) * scale[:, None]
+            position = first[:, None] * last + tf.range(count, dtype=tf.float32) * scale[:, None]
         else:
-            place = 0.5 * (first + second)[:, None] * last
-        inside = tf.logical_and(place >= 0, place <= last)
-        place = tf.where(inside, place, 0.0)
-        low = tf.floor(place)
-        return _Along(int32(low), int32(tf.math.ceil(place)), place - low, inside, weights)
+            position = 0.5 * (first + second)[:, None] * last
+        inside = tf.logical_and(position >= 0, position <= last)
+        position = tf.where(inside, position, 0.0)
+        low = tf.floor(position)
+        return _Along(int32(low), int32(tf.math.ceil(position)), position - low, inside, weights)
 
 
 def _places(boxes: Any, height: Any, width: Any, rows: int, columns: int) -> tuple[_Along, _Along]:

@@ -19,13 +19,13 @@ def _greedy(attrs: Mapping[str, Any], logits: Any, lengths: Any) -> Any:
         before = tf.concat([tf.fill([batch, 1], -1), best[:, :-1]], 1)
         kept = tf.logical_and(kept, best != before)
     places = tf.cumsum(tf.cast(kept, tf.int32), 1) - 1
-    found = tf.where(kept)
-    columns = tf.gather_nd(places, found)
-    indices = tf.stack([found[:, 0], tf.cast(columns, tf.int64)], 1)
+    positions = tf.where(kept)
+    columns = tf.gather_nd(places, positions)
+    indices = tf.stack([positions[:, 0], tf.cast(columns, tf.int64)], 1)
     longest = tf.maximum(tf.reduce_max(places), -1) + 1
     shape = tf.cast(tf.stack([batch, longest]), tf.int64)
     largest = tf.where(inside, tf.transpose(tf.reduce_max(logits, -1)), 0)
-    return indices, tf.cast(tf.gather_nd(best, found), tf.int64), shape, -tf.reduce_sum(largest, 1, keepdims=True)
+    return indices, tf.cast(tf.gather_nd(best, positions), tf.int64), shape, -tf.reduce_sum(largest, 1, keepdims=True)
 
 
 COMPOSITIONS: dict[str, Composition] = {"CTCGreedyDecoder": _greedy}

@@ -28,7 +28,7 @@ def _combined_suppression(
     def suppress(index: Any) -> Any:
         kind = index if kinds > 1 else index // classes
         boxes, scores = tf.gather(of_kind, kind), tf.gather(of_class, index)
-        chosen, found = tf.raw_ops.NonMaxSuppressionV4(
+        chosen, valid = tf.raw_ops.NonMaxSuppressionV4(
             boxes=boxes,
             scores=scores,
             max_output_size=most,
@@ -37,7 +37,7 @@ def _combined_suppression(
             pad_to_max_output_size=True,
         )
         chosen = tf.ensure_shape(chosen, [most])
-        return tf.gather(boxes, chosen), tf.where(tf.range(most) < found, tf.gather(scores, chosen), lowest)
+        return tf.gather(boxes, chosen), tf.where(tf.range(most) < valid, tf.gather(scores, chosen), lowest)
 
     specs = (tf.TensorSpec((most, 4)), tf.TensorSpec((most,)))
     places, values = tf.map_fn(suppress, tf.range(batch * classes), fn_output_signature=specs)

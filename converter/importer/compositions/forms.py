@@ -37,8 +37,8 @@ def _scattered_by_step(scatter: Callable[..., Any]) -> Composition:
 
 
 def _padded_convolution(attrs: Mapping[str, Any], x: Any, paddings: Any, weights: Any) -> Any:
-    made = tf.pad(x, paddings, attrs["mode"])
-    return raw.Conv2D(input=made, filter=weights, strides=list(attrs["strides"]), padding=attrs["padding"])
+    padded = tf.pad(x, paddings, attrs["mode"])
+    return raw.Conv2D(input=padded, filter=weights, strides=list(attrs["strides"]), padding=attrs["padding"])
 
 
 def _resized_convolution(attrs: Mapping[str, Any], x: Any, size: Any, paddings: Any, weights: Any) -> Any:

@@ -42,7 +42,7 @@ def _parsed(attrs: Mapping[str, Any], records: Any, sparse: Any, dense: Any, def
     shapes = attrs["dense_shapes"] or ()
     if any(dims is None for dims in shapes):
         raise Unfit("the ranks of its dense features must be known")
-    found = raw.ParseExampleV2(
+    features = raw.ParseExampleV2(
         serialized=records,
         names=_no_texts(),
         sparse_keys=tf.stack(list(sparse)) if sparse else _no_texts(),
@@ -55,7 +55,7 @@ def _parsed(attrs: Mapping[str, Any], records: Any, sparse: Any, dense: Any, def
         ragged_split_types=[],
         dense_shapes=[list(dims) for dims in shapes],
     )
-    return tf.nest.flatten(list(found))
+    return tf.nest.flatten(list(features))
 
 
 COMPOSITIONS: dict[str, Composition] = {

@@ -57,9 +57,9 @@ def _warped(attrs: Mapping[str, Any], images: Any, transforms: Any, size: Any, f
 
     def read(row: Any, column: Any) -> Any:
         inside = (row >= 0) & (row < _float(height)) & (column >= 0) & (column < _float(width)) & is_seen
-        place = int32(row) * width + int32(column)
-        found = tf.gather(flat, tf.where(inside, place, 0), axis=1, batch_dims=1)
-        return tf.where(inside[..., None], found, fill)
+        index = int32(row) * width + int32(column)
+        pixels = tf.gather(flat, tf.where(inside, index, 0), axis=1, batch_dims=1)
+        return tf.where(inside[..., None], pixels, fill)
 
     if attrs["interpolation"] == "NEAREST":
         result = read(_rounded(down), _rounded(across))
@@ -72,22 +72,22 @@ def _warped(attrs: Mapping[str, Any], images: Any, transforms: Any, size: Any, f
     return tf.cast(result, images.dtype)
 
 
-def _mapped(attrs: Mapping[str, Any], place: Any, size: Any) -> Any:
+def _mapped(attrs: Mapping[str, Any], position: Any, size: Any) -> Any:
     """Map a place outside an image of ``size`` pixels into it, by the fill mode."""
     mode, count = attrs.get("fill_mode", "CONSTANT"), _float(size)
     if mode == "CONSTANT":
-        return place
+        return position
     if mode == "REFLECT":  # [abcd] to [dcba|abcd|dcba]
-        before = place + 2 * count * tf.floor(-place / (2 * count))
+        before = position + 2 * count * tf.floor(-position / (2 * count))
         before = tf.where(before < -count, before + 2 * count, -before - 1)
-        after = place - 2 * count * tf.floor(place / (2 * count))
+        after = position - 2 * count * tf.floor(position / (2 * count))
         after = tf.where(after >= count, 2 * count - after - 1, after)
-        place = tf.where(place < 0, before, tf.where(place > count - 1, after, place))
+        position = tf.where(position < 0, before, tf.where(position > count - 1, after, position))
     if mode == "WRAP":
-        before = place + count * (tf.floor(-place / tf.maximum(count - 1, 1)) + 1)
-        after = place - count * tf.floor(place / tf.maximum(count - 1, 1))
-        place = tf.where(place < 0, before, tf.where(place > count - 1, after, place))
-    return tf.clip_by_value(place, 0.0, count - 1)
+        before = position + count * (tf.floor(-position / tf.maximum(count - 1, 1)) + 1)
+        after = position - count * tf.floor(position / tf.maximum(count - 1, 1))
+        position = tf.where(position < 0, before, tf.where(position > count - 1, after, position))
+    return tf.clip_by_value(position, 0.0, count - 1)
 
 
 def _float(size: Any) -> Any:

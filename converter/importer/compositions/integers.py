@@ -48,8 +48,8 @@ def _arg(extreme: Any) -> Composition:
 
     def compose(attrs: Mapping[str, Any], x: Any, axis: Any) -> Any:
         axis = int(known(axis, "axis"))
-        found = tf.cast(x == extreme(x, axis, keepdims=True), tf.int32)
-        return tf.argmax(found, axis, tf_type(attrs["output_type"]))
+        is_extreme = tf.cast(x == extreme(x, axis, keepdims=True), tf.int32)
+        return tf.argmax(is_extreme, axis, tf_type(attrs["output_type"]))
 
     return compose
 
@@ -96,11 +96,11 @@ def _segments(reduce: Any, empty: int, empty_in_order: int) -> Composition:
         own = tf.reshape(ids, [1, -1]) == tf.range(count)[:, None]
         inner = [1] * (x.shape.rank - ids.shape.rank)
         mask = tf.reshape(own, tf.concat([tf.shape(own), inner], 0)) if inner else own
-        found = reduce(tf.where(mask, rows, tf.constant(empty, x.dtype)), 1)
+        reduced = reduce(tf.where(mask, rows, tf.constant(empty, x.dtype)), 1)
         if not in_order or empty == empty_in_order:
-            return found
+            return reduced
         has_rows = tf.reshape(tf.reduce_any(own, 1), tf.concat([[-1], inner], 0))
-        return tf.where(has_rows, found, tf.constant(empty_in_order, x.dtype))
+        return tf.where(has_rows, reduced, tf.constant(empty_in_order, x.dtype))
 
     return compose
 

@@ -15,11 +15,11 @@ class Unfit(Exception):
     """An operator's form that its composition doesn't cover; the message says why."""
 
 
-def known(tensor: Any, what: str) -> Array:
+def known(tensor: Any, operand: str) -> Array:
     """Return the value of an operand. Raises Unfit if it isn't constant."""
     value = tf.get_static_value(tensor)
     if value is None:
-        raise Unfit(f"its {what} must be constant at conversion, and is computed")
+        raise Unfit(f"its {operand} must be constant at conversion, and is computed")
     return np.asarray(value)
 
 

@@ -50,8 +50,8 @@ def _adjusted(a: Any, attrs: Mapping[str, Any]) -> Any:
 
 
 def _solved(a: Any, b: Any) -> Any:
-    found, _, _ = _eliminated(_as_batch(a), _as_batch(b))
-    return tf.reshape(found, tf.shape(b))
+    solution, _, _ = _eliminated(_as_batch(a), _as_batch(b))
+    return tf.reshape(solution, tf.shape(b))
 
 
 def _solve(attrs: Mapping[str, Any], a: Any, b: Any) -> Any:

@@ -22,16 +22,16 @@ def _to_tensor(attrs: Mapping[str, Any], shape: Any, values: Any, default: Any, 
         sizes.append(tf.maximum(tf.reduce_max(lengths), 0))
     sizes = _wanted(shape, sizes)
     total = tf.reduce_prod(tf.stack(sizes))
-    inside, place = tf.fill(tf.shape(places[0]), True), tf.zeros_like(places[0])
+    inside, index = tf.fill(tf.shape(places[0]), True), tf.zeros_like(places[0])
     for part, size in zip(places, sizes, strict=True):
-        inside, place = tf.logical_and(inside, part < size), place * size + part
-    place = tf.where(inside, place, total)[:, None]
-    numbers = tf.scatter_nd(place, tf.range(1, tf.shape(place)[0] + 1), [total + 1])[:-1]
-    numbers = tf.where(numbers > tf.shape(place)[0], 0, numbers)
+        inside, index = tf.logical_and(inside, part < size), index * size + part
+    index = tf.where(inside, index, total)[:, None]
+    numbers = tf.scatter_nd(index, tf.range(1, tf.shape(index)[0] + 1), [total + 1])[:-1]
+    numbers = tf.where(numbers > tf.shape(index)[0], 0, numbers)
     inner = tf.shape(values)[1:]
     blank = tf.broadcast_to(default, tf.concat([[1], inner], 0))
-    found = tf.gather(tf.concat([blank, values], 0), numbers)
-    return tf.reshape(found, tf.concat([tf.stack(sizes), inner], 0))
+    dense = tf.gather(tf.concat([blank, values], 0), numbers)
+    return tf.reshape(dense, tf.concat([tf.stack(sizes), inner], 0))
 
 
 def _partitioned(types: Sequence[str], partitions: Sequence[Any], values: Any) -> tuple[Any, list[Any]]:
@@ -45,14 +45,14 @@ def _partitioned(types: Sequence[str], partitions: Sequence[Any], values: Any) -
     kinds = [kind for kind in types if kind != "FIRST_DIM_SIZE"]
     if any(kind not in ("ROW_SPLITS", "VALUE_ROWIDS") for kind in kinds):
         raise Unfit(f"it partitions rows by {', '.join(kinds)}")
-    found = []
+    rows = []
     for position, (kind, part) in enumerate(zip(kinds, rest, strict=True)):
         if kind == "VALUE_ROWIDS":
-            found.append(part)
+            rows.append(part)
             continue
         is_last = position == len(kinds) - 1
-        found.append(rows_of(part, tf.shape(values)[0] if is_last else part[-1]))
-    return first, found
+        rows.append(rows_of(part, tf.shape(values)[0] if is_last else part[-1]))
+    return first, rows
 
 
 def _wanted(shape: Any, sizes: list[Any]) -> list[Any]:
@@ -86,7 +86,7 @@ def _gather(attrs: Mapping[str, Any], *operands: Any) -> Any:
     *splits, values, indices = operands
     if indices.shape.rank != 1:
         raise Unfit("its indices are no vector; gather by a flat one")
-    chosen, made = int32(indices), []
+    chosen, starts = int32(indices), []
     for level in splits:
         level32 = int32(level)
         begins = tf.gather(level32, chosen)
@@ -94,8 +94,8 @@ def _gather(attrs: Mapping[str, Any], *operands: Any) -> Any:
         new = splits_of(lengths)
         of_row = rows_of(new, new[-1])
         chosen = tf.range(new[-1]) + tf.gather(begins - new[:-1], of_row)
-        made.append(tf.cast(new, level.dtype))
-    return *made, tf.gather(values, chosen)
+        starts.append(tf.cast(new, level.dtype))
+    return *starts, tf.gather(values, chosen)
 
 
 def _to_sparse(attrs: Mapping[str, Any], *operands: Any) -> Any:

@@ -24,10 +24,10 @@ def _reduce_sum(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any,
 
 def _linear(indices: Any, shape: Any) -> Any:
     """Return the row-major indices of elements."""
-    place = tf.zeros_like(indices[:, 0])
+    index = tf.zeros_like(indices[:, 0])
     for dimension in range(sizes(indices, 1)[0]):
-        place = place * shape[dimension] + indices[:, dimension]
-    return place
+        index = index * shape[dimension] + indices[:, dimension]
+    return index
 
 
 def _reorder(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any) -> Any:
@@ -76,10 +76,10 @@ def _fill_empty_rows(attrs: Mapping[str, Any], indices: Any, values: Any, shape:
     added = tf.concat([missing, tf.zeros([tf.shape(missing)[0], sizes(indices, 1)[0] - 1], tf.int64)], 1)
     all_rows = tf.concat([rows, int32(missing[:, 0])], 0)
     order = tf.argsort(all_rows, stable=True)
-    made = tf.gather(tf.concat([indices, added], 0), order)
+    filled_indices = tf.gather(tf.concat([indices, added], 0), order)
     filled = tf.concat([values, tf.fill([tf.shape(missing)[0]], default)], 0)
     back = tf.cast(tf.math.invert_permutation(order)[:count], tf.int64)
-    return made, tf.gather(filled, order), is_empty, back
+    return filled_indices, tf.gather(filled, order), is_empty, back
 
 
 def _dense(attrs: Mapping[str, Any], indices: Any, shape: Any, values: Any, default: Any) -> Any:
@@ -89,8 +89,8 @@ def _dense(attrs: Mapping[str, Any], indices: Any, shape: Any, values: Any, defa
     if indices.shape.rank != 2 or values.shape.rank != 1:
         raise Unfit("its indices are no matrix")
     total = tf.reduce_prod(int32(shape))
-    place = _linear(int32(indices), int32(shape))[:, None]
-    numbers = tf.scatter_nd(place, tf.range(1, tf.shape(place)[0] + 1), [total])
+    index = _linear(int32(indices), int32(shape))[:, None]
+    numbers = tf.scatter_nd(index, tf.range(1, tf.shape(index)[0] + 1), [total])
     return tf.reshape(tf.gather(tf.concat([[default], values], 0), numbers), int32(shape))
 
 
@@ -121,9 +121,9 @@ def _counted(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any, si
     rows = int32(indices[:, 0]) if rank == 2 else tf.zeros_like(ids)
     count = int32(shape[0]) if rank == 2 else 1
     places = tf.where(ids < size, rows * size + ids, count * size)
-    found = tf.math.unsorted_segment_sum(weights, places, count * size + 1)[:-1]
-    found = tf.minimum(found, tf.ones([], found.dtype)) if binary else found
-    return tf.reshape(found, [count, size]) if rank == 2 else found
+    sums = tf.math.unsorted_segment_sum(weights, places, count * size + 1)[:-1]
+    sums = tf.minimum(sums, tf.ones([], sums.dtype)) if binary else sums
+    return tf.reshape(sums, [count, size]) if rank == 2 else sums
 
 
 def _placed(indices: Any, shape: Any) -> Any:

@@ -92,11 +92,11 @@ class Windows:
 
 def _firsts(windows: Windows, scores: Sequence[Any], best: Any) -> list[Any]:
     """Return for every tap whether it is the first with the best score of its window."""
-    free, found = tf.ones_like(best, tf.bool), []
+    free, firsts = tf.ones_like(best, tf.bool), []
     for score in scores:
-        found.append(tf.logical_and(free, score == best))
-        free = tf.logical_and(free, tf.logical_not(found[-1]))
-    return found
+        firsts.append(tf.logical_and(free, score == best))
+        free = tf.logical_and(free, tf.logical_not(firsts[-1]))
+    return firsts
 
 
 def _pool(attrs: Mapping[str, Any], x: Any, ksize: Any = None, strides: Any = None) -> tuple[Windows, list[Any]]:

@@ -17,12 +17,12 @@ def _with(choose: Callable[[Any], Callable[..., Any]]) -> Rule:
     """Return the rule for an elementwise function that the operation's attributes choose."""
 
     def rule(op: Any, *operands: Any) -> Any:
-        made = choose(op)(*(operand.value if isinstance(operand, Spread) else operand for operand in operands))
+        result = choose(op)(*(operand.value if isinstance(operand, Spread) else operand for operand in operands))
         spread = [operand for operand in operands if isinstance(operand, Spread)]
         # clamp and select take scalars beside tensors.
         rank = op.results[0].type.rank
         all_spread = all(isinstance(operand, Spread) or operand.shape.rank < rank for operand in operands)
-        return Spread(made, spread[0].shape) if spread and all_spread else made
+        return Spread(result, spread[0].shape) if spread and all_spread else result
 
     return rule
 

@@ -133,8 +133,8 @@ class _Program:
         branches = [run(region.blocks[0]) for region in op.regions]
         choice = whole(operands[0])
         # An out-of-range case runs the last branch, in TensorFlow as in StableHLO.
-        made = tf.switch_case(choice, branches) if is_case else tf.cond(choice, *branches)
-        return list(made) if isinstance(made, list | tuple) else [made]
+        results = tf.switch_case(choice, branches) if is_case else tf.cond(choice, *branches)
+        return list(results) if isinstance(results, list | tuple) else [results]
 
     def _custom(self, op: Any, operands: list[Any]) -> Sequence[Any]:
         target = attribute(op, "call_target_name")

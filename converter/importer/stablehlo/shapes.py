@@ -63,8 +63,8 @@ def _raised(op: Any, x: Any) -> Any:
         raise NotImplementedError("changes the order of dimensions")
     small = x.value if isinstance(x, Spread) else x
     sizes = [1] * rank
-    for place, size in zip(places, small.shape, strict=True):
-        sizes[place] = -1 if size is None else size
+    for axis, size in zip(places, small.shape, strict=True):
+        sizes[axis] = -1 if size is None else size
     return small if len(places) == rank else tf.reshape(small, sizes)
 
 

@@ -42,8 +42,8 @@ def shape_of(op: Any, result: int = 0) -> list[int]:
 
 def attribute(op: Any, name: str) -> Any:
     """Return an attribute: a string, a number, or jaxlib's object."""
-    found = op.attributes[name]
-    return getattr(found, "value", found)
+    attr = op.attributes[name]
+    return getattr(attr, "value", attr)
 
 
 def integers(op: Any, name: str, default: Any = None) -> list[int]:

@@ -63,8 +63,8 @@ def _extreme(op: Any, x: Any, indices: Any, axes: Sequence[int]) -> Any:
     counts = len(axes) == 1 and known(line) is not None and _counts(known(line), axes[0], x.shape[axes[0]])
     if direction not in _EXTREMES or not counts or body_of(op) not in _EXTREME_BODIES or ties[-2:] != ["EQ", "LT"]:
         raise NotImplementedError("reduces two operands other than to the largest or smallest with its position")
-    value, place = _EXTREMES[direction]
-    return [value(x, axes), tf.cast(place(x, axes[0], tf.int32), line.dtype)]
+    value, position = _EXTREMES[direction]
+    return [value(x, axes), tf.cast(position(x, axes[0], tf.int32), line.dtype)]
 
 
 def _counts(numbers: Any, axis: int, size: int | None) -> bool:
@@ -93,9 +93,9 @@ def _convolution(op: Any, x: Any, filters: Any) -> Any:
         zeros = [0] * (rank + 2)
         x = padded(x, tf.zeros([], x.dtype), zeros, zeros, [0, *inner, 0])
     strides, dilations = (integers(op, name, [1] * rank) for name in ("window_strides", "rhs_dilation"))
-    made = _correlated(x, filters, strides, pads.tolist(), dilations, groups)
+    result = _correlated(x, filters, strides, pads.tolist(), dilations, groups)
     order = [numbers.output_batch_dimension, *numbers.output_spatial_dimensions, numbers.output_feature_dimension]
-    return tf.transpose(made, np.argsort(order))
+    return tf.transpose(result, np.argsort(order))
 
 
 def _correlated(
@@ -175,8 +175,8 @@ def _pooled_images(
     first_axis, last_axis = (i for i in range(4) if i not in slid)
     order = [first_axis, *slid, last_axis]
     extents, steps, edges = ([values[i] for i in slid] for values in (sizes, strides, pads))
-    made = _pooled(tf.transpose(x, order), kind, extents, steps, edges)  # type: ignore[arg-type]
-    return tf.transpose(made, np.argsort(order))
+    pooled = _pooled(tf.transpose(x, order), kind, extents, steps, edges)  # type: ignore[arg-type]
+    return tf.transpose(pooled, np.argsort(order))
 
 
 def _pooled_planes(x: Any, kind: str, slid: list[int], sizes: list[int], strides: list[int], pads: Any) -> Any:
@@ -186,9 +186,9 @@ def _pooled_planes(x: Any, kind: str, slid: list[int], sizes: list[int], strides
     missing = 2 - len(slid)
     planes = tf.reshape(images, [-1, *[1] * missing, *images.shape[len(sizes) - len(slid) :], 1])
     ksize, steps = ([1] * missing + [values[i] for i in slid] for values in (sizes, strides))
-    made = _pooled(planes, kind, ksize, steps, [[0, 0]] * missing + [pads[i].tolist() for i in slid])
-    lengths = [*sizes_of(images)[: len(sizes) - len(slid)], *made.shape[1 + missing : 3]]
-    return tf.transpose(tf.reshape(made, lengths), np.argsort(order))
+    pooled = _pooled(planes, kind, ksize, steps, [[0, 0]] * missing + [pads[i].tolist() for i in slid])
+    lengths = [*sizes_of(images)[: len(sizes) - len(slid)], *pooled.shape[1 + missing : 3]]
+    return tf.transpose(tf.reshape(pooled, lengths), np.argsort(order))
 
 
 _RUNNING: Mapping[str, Callable[..., Any]] = {"add": tf.cumsum, "multiply": tf.math.cumprod}

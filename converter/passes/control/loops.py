@@ -101,16 +101,16 @@ def _derive(function: Function, loop: Node) -> bool:
     positions = {value: i for i, value in enumerate(body.outputs)}
     changed = False
     for i, value in enumerate(body.outputs):
-        made = value.producer
-        source = None if made is None or made.op not in ("ExpandDims", "Reshape") else positions.get(made.input(0))
-        if made is None or source is None or body.inputs[i].users or cond.inputs[i].users:
+        maker = value.producer
+        source = None if maker is None or maker.op not in ("ExpandDims", "Reshape") else positions.get(maker.input(0))
+        if maker is None or source is None or body.inputs[i].users or cond.inputs[i].users:
             continue
-        target = made.input(1).data
+        target = maker.input(1).data
         result = loop.outputs[i]
         if target is None or not (result.users or function.is_output(result)):
             continue
-        operands = [loop.outputs[source], constant(target, made.name)]
-        function.replace(result, function.emit(made.op_name, operands, result, made.name))
+        operands = [loop.outputs[source], constant(target, maker.name)]
+        function.replace(result, function.emit(maker.op_name, operands, result, maker.name))
         changed = True
     return changed
 
@@ -150,7 +150,7 @@ def _drop_dead(function: Function, loop: Node) -> bool:
 def _arguments(body: Function, wanted: list[Value]) -> set[int]:
     """Return the positions of the arguments that the wanted values and the body's effects depend on."""
     positions = {value: i for i, value in enumerate(body.inputs)}
-    found: set[int] = set()
+    arguments: set[int] = set()
     seen: set[Value] = set()
     pending = [*wanted, *(v for node in body.nodes if node.writes for v in node.inputs if v is not None)]
     while pending:
@@ -159,10 +159,10 @@ def _arguments(body: Function, wanted: list[Value]) -> set[int]:
             continue
         seen.add(value)
         if value in positions:
-            found.add(positions[value])
+            arguments.add(positions[value])
         elif value.producer is not None:
             pending += [v for v in value.producer.inputs if v is not None]
-    return found
+    return arguments
 
 
 def _join_limits(cond: Function) -> bool:

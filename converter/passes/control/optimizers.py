@@ -71,7 +71,7 @@ class _Step:
     def __init__(self, function: Function, node: Node) -> None:
         self._function = function
         self._node = node
-        self._made: list[Node] = []
+        self._nodes: list[Node] = []
         self.operands: Sequence[_Tensor] = []
 
     def take(self, rule: "_Rule") -> None:
@@ -82,7 +82,7 @@ class _Step:
         self.operands = [self._read(value) for value in inputs]
         rule(self)
         position = self._function.nodes.index(self._node)
-        self._function.nodes[position:position] = self._made
+        self._function.nodes[position:position] = self._nodes
         self._function.replace_node(self._node, ())
 
     def _read(self, value: Value) -> _Tensor:
@@ -94,7 +94,7 @@ class _Step:
     def emit(self, op: str, inputs: Sequence[Value], type_: TensorType, shape: tuple[int | None, ...]) -> _Tensor:
         """Emit a node and return its result."""
         result = Value(type_, shape, self._node.name)
-        self._made.append(Node(op, inputs, [result], {}, self._node.name))
+        self._nodes.append(Node(op, inputs, [result], {}, self._node.name))
         return _Tensor(self, result)
 
     def asks(self, attribute: str) -> bool:
@@ -104,7 +104,7 @@ class _Step:
     def assign(self, position: int, tensor: _Tensor) -> _Tensor:
         """Write the variable at an operand position, and return its new value."""
         handle = self._node.input(position)
-        self._made.append(Node("AssignVariableOp", [handle, tensor.value], [], {}, self._node.name))
+        self._nodes.append(Node("AssignVariableOp", [handle, tensor.value], [], {}, self._node.name))
         return tensor
 
 

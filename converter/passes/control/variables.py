@@ -78,10 +78,10 @@ def _needed(mains: Sequence[Function]) -> set[Variable]:
     """Return the variables that results depend on, directly or through writes to other variables."""
     needed: set[Variable] = set()
     while True:
-        found = {variable for main in mains for node in _live(main, needed) for variable in _read(node)}
-        if found <= needed:
+        read = {variable for main in mains for node in _live(main, needed) for variable in _read(node)}
+        if read <= needed:
             return needed
-        needed |= found
+        needed |= read
 
 
 def _read(node: Node) -> Iterator[Variable]:

@@ -41,9 +41,9 @@ class Scope:
         return self.owner.inputs[position + (self.owner.op == "If")]
 
 
-def element(made: Value, scope: Scope) -> list[Extent] | None:
+def element(list_: Value, scope: Scope) -> list[Extent] | None:
     """Return the extents of the elements written to a list in this scope; None if unknown."""
-    for item, where in _written(made, scope, 0):
+    for item, where in _written(list_, scope, 0):
         if item.shape is None:
             continue
         extents = [_outward(item, axis, where, scope) for axis in range(len(item.shape))]
@@ -54,21 +54,21 @@ def element(made: Value, scope: Scope) -> list[Extent] | None:
 
 
 def _written(value: Value, scope: Scope, depth: int) -> list[tuple[Value, Scope]]:
-    found: list[tuple[Value, Scope]] = []
+    items: list[tuple[Value, Scope]] = []
     if depth > 8:
-        return found
+        return items
     for user in dict.fromkeys(value.users):
         if user.op in _WRITERS and user.input(0) is value:
-            found.append((user.input(_WRITERS[user.op]), scope))
-            found += _written(user.output, scope, depth + 1)
+            items.append((user.input(_WRITERS[user.op]), scope))
+            items += _written(user.output, scope, depth + 1)
         for i, operand in enumerate(user.inputs):
             if operand is value and user.bodies:
                 position = i - (user.op == "If")
                 for body in user.bodies:
-                    found += _written(body.inputs[position], scope.enter(user, body), depth + 1)
+                    items += _written(body.inputs[position], scope.enter(user, body), depth + 1)
                 if user.op == "While":
-                    found += _written(user.outputs[position], scope, depth + 1)
-    return found
+                    items += _written(user.outputs[position], scope, depth + 1)
+    return items
 
 
 def _outward(value: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
@@ -84,9 +84,9 @@ def _outward(value: Value, axis: int, scope: Scope, target: Scope) -> Extent | N
     if node.op == "TensorListGetItem":
         return _of_element(node.input(0), axis, scope, target)
     for source, its_axis in _sources(node, value, axis):
-        found = _outward(source, its_axis, scope, target)
-        if found is not None:
-            return found
+        extent = _outward(source, its_axis, scope, target)
+        if extent is not None:
+            return extent
     return (value, axis) if scope is target else None
 
 
@@ -123,22 +123,22 @@ def shape_reads(scope: Scope) -> None:
             shape_reads(scope.enter(node, body))
 
 
-def _tensor(made: Value, scope: Scope) -> Value | None:
+def _tensor(list_: Value, scope: Scope) -> Value | None:
     """Return the tensor that a list was made of."""
-    node = made.producer
+    node = list_.producer
     if node is not None:
         return node.input(0) if node.op in _MADE_OF_TENSORS else None
-    outer = scope.outside(made)
+    outer = scope.outside(list_)
     return None if outer is None or scope.parent is None else _tensor(outer, scope.parent)
 
 
-def _of_element(made: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
+def _of_element(list_: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
     """Return a dimension of an element of a list, which may be dense already."""
-    node = made.producer
-    if made.type != TensorType.VARIANT:
-        return _outward(made, axis + 1, scope, target)
+    node = list_.producer
+    if list_.type != TensorType.VARIANT:
+        return _outward(list_, axis + 1, scope, target)
     if node is None:
-        outer = scope.outside(made)
+        outer = scope.outside(list_)
         return None if outer is None or scope.parent is None else _of_element(outer, axis, scope.parent, target)
     if node.op in _MADE_OF_TENSORS:
         return _outward(node.input(0), axis + 1, scope, target)

@@ -52,14 +52,14 @@ def _control(scope: Scope, node: Node) -> None:
                 value.shape = (None, *(result.shape or ())[1:])
 
 
-def _grows(made: Value) -> bool:
+def _grows(list_: Value) -> bool:
     """Return whether a body changes the length of a list passed to it."""
-    for user in made.users:
+    for user in list_.users:
         if user.op in _GROWS or (user.op == "TensorListSetItem" and resizes(user)):
             return True
         if user.op == "TensorListSetItem" and _grows(user.output):
             return True
         for i, operand in enumerate(user.inputs):
-            if operand is made and any(_grows(body.inputs[i - (user.op == "If")]) for body in user.bodies):
+            if operand is list_ and any(_grows(body.inputs[i - (user.op == "If")]) for body in user.bodies):
                 return True
     return False

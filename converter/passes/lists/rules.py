@@ -27,7 +27,7 @@ def _element_type(node: Node) -> TensorType:
     return type_
 
 
-def _made(a: ListNode, length: Value, element_shape: Value) -> list[Value]:
+def _zeros(a: ListNode, length: Value, element_shape: Value) -> list[Value]:
     declared = element_shape.data
     extents: list[Extent] | None = None
     if declared is not None and declared.ndim == 1 and (declared >= 0).all():
@@ -40,37 +40,37 @@ def _made(a: ListNode, length: Value, element_shape: Value) -> list[Value]:
 
 
 def _reserve(a: ListNode) -> list[Value]:
-    return _made(a, a.int32(a.node.input(1)), a.node.input(0))
+    return _zeros(a, a.int32(a.node.input(1)), a.node.input(0))
 
 
 def _empty(a: ListNode) -> list[Value]:
-    return _made(a, a.const(0), a.node.input(0))
+    return _zeros(a, a.const(0), a.node.input(0))
 
 
 def _set_item(a: ListNode) -> list[Value]:
-    made, index, item = a.dense, a.int32(a.node.input(1)), a.node.input(2)
-    row, length = a.row(item), None if made.shape is None else made.shape[0]
-    if resizes(a.node) and _appends(a, made, index):
-        return [a.joined([made, row], None if length is None else length + 1)]
+    dense, index, item = a.dense, a.int32(a.node.input(1)), a.node.input(2)
+    row, length = a.row(item), None if dense.shape is None else dense.shape[0]
+    if resizes(a.node) and _appends(a, dense, index):
+        return [a.joined([dense, row], None if length is None else length + 1)]
     if resizes(a.node) and length is None:
-        return [_anywhere(a, made, index, row)]
+        return [_anywhere(a, dense, index, row)]
     if length == 1 and index.data is not None:
         return [row]
     start = a.vector(index)
-    if made.rank != 1:
-        first = a.const([1] + [0] * (len(made.shape or ()) - 1))
-        start = a.emit("Mul", [index, first], _INT32, (made.rank,))
-    return [a.emit(UPDATE_SLICE, [made, row, start], made.type, made.shape)]
+    if dense.rank != 1:
+        first = a.const([1] + [0] * (len(dense.shape or ()) - 1))
+        start = a.emit("Mul", [index, first], _INT32, (dense.rank,))
+    return [a.emit(UPDATE_SLICE, [dense, row, start], dense.type, dense.shape)]
 
 
-def _appends(a: ListNode, made: Value, index: Value) -> bool:
+def _appends(a: ListNode, dense: Value, index: Value) -> bool:
     """Return whether the index is certainly the length of the list."""
-    if index.data is not None and made.shape is not None and made.shape[0] is not None:
-        return bool(int(index.data) == made.shape[0])
+    if index.data is not None and dense.shape is not None and dense.shape[0] is not None:
+        return bool(int(index.data) == dense.shape[0])
     owner, body = a.scope.owner, a.function
-    if owner is None or owner.op != "While" or made not in body.inputs or index not in body.inputs:
+    if owner is None or owner.op != "While" or dense not in body.inputs or index not in body.inputs:
         return False
-    k, j = body.inputs.index(made), body.inputs.index(index)
+    k, j = body.inputs.index(dense), body.inputs.index(index)
     start, outer = owner.input(j).data, owner.input(k)
     step = body.outputs[j].producer
     if start is None or outer.shape is None or outer.shape[0] != int(start) or step is None or step.op != "AddV2":
@@ -80,17 +80,17 @@ def _appends(a: ListNode, made: Value, index: Value) -> bool:
     return any(v is not None and v.data is not None and v.data.size == 1 and int(v.data) == 1 for v in step.inputs)
 
 
-def _anywhere(a: ListNode, made: Value, index: Value, row: Value) -> Value:
+def _anywhere(a: ListNode, dense: Value, index: Value, row: Value) -> Value:
     """Write at any index, after zeros if the list is shorter."""
-    length = a.size(made, 0)
+    length = a.size(dense, 0)
     gap = a.emit("Maximum", [a.emit("Sub", [index, length], _INT32, ()), a.const(0)], _INT32, ())
-    first = np.zeros((made.rank or 1, 2), np.int32)
+    first = np.zeros((dense.rank or 1, 2), np.int32)
     first[0, 1] = 1
     pads = a.emit("Mul", [gap, constant(first)], _INT32, first.shape)
-    before = a.part(made, None, index)
-    padded = a.emit("Pad", [before, pads], made.type, (None, *(made.shape or ())[1:]))
+    before = a.part(dense, None, index)
+    padded = a.emit("Pad", [before, pads], dense.type, (None, *(dense.shape or ())[1:]))
     after = a.emit("AddV2", [index, a.const(1)], _INT32, ())
-    return a.joined([padded, row, a.part(made, after, None)], None)
+    return a.joined([padded, row, a.part(dense, after, None)], None)
 
 
 def _push_back(a: ListNode) -> list[Value]:
@@ -105,33 +105,33 @@ def _pop_back(a: ListNode) -> list[Value]:
 
 def _resize(a: ListNode) -> list[Value]:
     """Return the requested number of elements: the first ones, or all and then zeros."""
-    made, size = a.dense, a.int32(a.node.input(1))
-    shape = made.shape or ()
-    length = a.size(made, 0)
+    dense, size = a.dense, a.int32(a.node.input(1))
+    shape = dense.shape or ()
+    length = a.size(dense, 0)
     if size.data is not None and length.data is not None:
         missing = int(size.data - length.data)
         if missing <= 0:
-            return [a.part(made, None, size)] if missing else [made]
+            return [a.part(dense, None, size)] if missing else [dense]
     missing_rows = a.emit("Maximum", [a.emit("Sub", [size, length], _INT32, ()), a.const(0)], _INT32, ())
     first = np.zeros((len(shape), 2), np.int32)
     first[0, 1] = 1
     pads = a.emit("Mul", [missing_rows, constant(first)], _INT32, first.shape)
     known = None if size.data is None else int(size.data)
-    kept = a.part(made, None, size)
-    return [a.emit("Pad", [kept, pads], made.type, (known, *shape[1:]))]
+    kept = a.part(dense, None, size)
+    return [a.emit("Pad", [kept, pads], dense.type, (known, *shape[1:]))]
 
 
 def _concat(a: ListNode) -> list[Value]:
     """Return the concatenated elements and their lengths, which are equal."""
-    made = a.dense
-    shape = made.shape or ()
+    dense = a.dense
+    shape = dense.shape or ()
     rest = shape[2:]
     if len(shape) < 2 or None in rest:
         raise a.error("the size of its elements is not known")
     total = None if shape[0] is None or shape[1] is None else shape[0] * shape[1]
     target = a.const([-1, *(d for d in rest if d is not None)])
-    joined = a.emit("Reshape", [made, target], made.type, (total, *rest))
-    lengths = a.emit("Fill", [a.vector(a.size(made, 0)), a.size(made, 1)], _INT32, (shape[0],))
+    joined = a.emit("Reshape", [dense, target], dense.type, (total, *rest))
+    lengths = a.emit("Fill", [a.vector(a.size(dense, 0)), a.size(dense, 1)], _INT32, (shape[0],))
     type_ = a.node.outputs[1].type
     return [joined, a.emit("Cast", [lengths], type_, lengths.shape, DstT=type_)]
 
@@ -171,8 +171,8 @@ def _counts_rows(indices: Value, x: Value) -> bool:
 
 
 def _element_shape(a: ListNode) -> list[Value]:
-    made = a.dense
-    shape = a.emit("Shape", [made], a.node.output.type, (made.rank,), out_type=a.node.output.type)
+    dense = a.dense
+    shape = a.emit("Shape", [dense], a.node.output.type, (dense.rank,), out_type=a.node.output.type)
     return [a.part(shape, a.const(1), None)]
 
 

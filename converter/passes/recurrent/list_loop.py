@@ -1,7 +1,7 @@
 """Loops of Keras 3's recurrent layers: they read the rows of a time-major tensor [T,B,F] one by one.
 
-Each step may write its result to a list: at its own place, or always at place 0 if only the last is wanted. ``lstm``
-and ``rnn`` match the step, this file everything around it.
+Each step may write its result to a list: at its own place, or always at place 0 if only the last is wanted. ``layers``
+matches the step, this file everything around it.
 """
 
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
-from litecl.converter.passes.match import Any, Pattern, match
+from litecl.converter.passes.match import AnyTensor, Pattern, match
 from litecl.converter.passes.match import Number as Is
 from litecl.converter.passes.sizes import Sizes
 
-_INCREMENT = Pattern("AddV2", [Any("time"), Is(1)])
-_AND = Pattern("LogicalAnd", [Any("a"), Any("b")])
-_LESS = Pattern("Less", [Any("count"), Any("limit")])
+_INCREMENT = Pattern("AddV2", [AnyTensor("time"), Is(1)])
+_AND = Pattern("LogicalAnd", [AnyTensor("a"), AnyTensor("b")])
+_LESS = Pattern("Less", [AnyTensor("count"), AnyTensor("limit")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +52,13 @@ class ListLoop:
         if get is None or get.op != "TensorListGetItem":
             return None
         time, rows = self.argument(get.input(1)), self.outside(get.input(0))
-        made = None if rows is None else rows.producer
-        if time is None or made is None or made.op != "TensorListFromTensor":
+        maker = None if rows is None else rows.producer
+        if time is None or maker is None or maker.op != "TensorListFromTensor":
             return None
         start, step = self.node.input(time).data, match(_INCREMENT, self.body.outputs[time])
         if start is None or start != 0 or step is None or step["time"] is not self.body.inputs[time]:
             return None
-        tensor = made.input(0)
+        tensor = maker.input(0)
         return tensor if tensor.rank == 3 and self._runs_for(time, tensor, sizes) else None
 
     def _runs_for(self, time: int, tensor: Value, sizes: Sizes) -> bool:
@@ -93,7 +93,7 @@ class ListLoop:
 
     def stores(self, value: Value, x: Value) -> list[Store] | None:
         """Return the lists that a value of the step is written to; None if one isn't written as a layer does."""
-        found = []
+        stores = []
         for user in value.users:
             if user.op != "TensorListSetItem" or user.input(2) is not value:
                 continue
@@ -105,8 +105,8 @@ class ListLoop:
                 return None
             if any(reader.op != "TensorListStack" for reader in self.node.outputs[position].users):
                 return None
-            found.append(Store(position, not is_first))
-        return found
+            stores.append(Store(position, not is_first))
+        return stores
 
     def leaves_only(self, results: set[int]) -> bool:
         """Return whether only these results of the loop are used."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any as Anything
+from typing import Any
 
 from litecl.converter.graph import Function, Node, Operator, Value
 from litecl.converter.own_ops import (
@@ -14,10 +14,10 @@ from litecl.converter.own_ops import (
     RELU_N1_TO_1,
     TANH_OF_SOFTPLUS,
 )
-from litecl.converter.passes.match import Any, Bindings, Constant, Number, Pattern, Tree, match
+from litecl.converter.passes.match import AnyTensor, Bindings, Constant, Number, Pattern, Tree, match
 from litecl.interpreter.schema import TensorType
 
-_X = Any("x")
+_X = AnyTensor("x")
 _SQRT_HALF = math.sqrt(0.5)
 
 
@@ -66,7 +66,7 @@ def _one_plus(trees: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
 
 _SUM_OF_SQUARES = Pattern("Sum", [Pattern("Square", [_X]), Constant("axis")], name="sum")
 
-_PATTERNS: tuple[tuple[Operator, Mapping[str, Anything], tuple[Pattern, ...]], ...] = (
+_PATTERNS: tuple[tuple[Operator, Mapping[str, Any], tuple[Pattern, ...]], ...] = (
     (GELU, {"approximate": False}, tuple(p for e in (*_ERFC, *_one_plus(_ERF)) for p in _half_x_times(e))),
     (GELU, {"approximate": True}, tuple(p for t in _one_plus(_TANH) for p in _half_x_times(t))),
     (
@@ -131,7 +131,7 @@ def _fuse(function: Function, node: Node) -> None:
                 return
 
 
-def _fused(op: Operator, attrs: Mapping[str, Anything], bound: Bindings, node: Node) -> Node:
+def _fused(op: Operator, attrs: Mapping[str, Any], bound: Bindings, node: Node) -> Node:
     old = node.output
     inputs = [bound["x"], bound["slope"]] if "slope" in bound else [bound["x"]]
     return Node(op, inputs, [Value(old.type, old.shape, old.name)], attrs, node.name)

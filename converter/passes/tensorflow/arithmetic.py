@@ -3,7 +3,7 @@
 import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
-from litecl.converter.passes.match import Any, Constant, Pattern, match
+from litecl.converter.passes.match import AnyTensor, Constant, Pattern, match
 from litecl.converter.traits import traits_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
@@ -11,9 +11,11 @@ from litecl.interpreter.schema import TensorType
 _NEUTRAL = {"AddV2": 0, "Add": 0, "Sub": 0, "Mul": 1, "RealDiv": 1, "Pow": 1}
 _BOUNDED = frozenset({"Sigmoid", "Softmax", "Tanh"})
 # Keras' shift in a normalisation: beta + (-mean) * scale.
-_NEGATED_PRODUCT = Pattern("AddV2", [Pattern("Mul", [Pattern("Neg", [Any("a")]), Any("b")]), Any("c")])
-_TWO_FACTORS = Pattern("Mul", [Pattern("Mul", [Any("x"), Constant("a")]), Constant("b")])
-_NEGATED = Pattern("AddV2", [Pattern("Neg", [Any("a")]), Any("b")])
+_NEGATED_PRODUCT = Pattern(
+    "AddV2", [Pattern("Mul", [Pattern("Neg", [AnyTensor("a")]), AnyTensor("b")]), AnyTensor("c")]
+)
+_TWO_FACTORS = Pattern("Mul", [Pattern("Mul", [AnyTensor("x"), Constant("a")]), Constant("b")])
+_NEGATED = Pattern("AddV2", [Pattern("Neg", [AnyTensor("a")]), AnyTensor("b")])
 
 
 def simplify_arithmetic(function: Function) -> None:
@@ -83,29 +85,29 @@ def _is(value: Value, number: int) -> bool:
 
 
 def _use_difference(function: Function, node: Node) -> None:
-    found = match(_NEGATED_PRODUCT, node.output)
-    if found is not None:
-        like = next(v for v in node.inputs if v is not None and v is not found["c"])
-        product = _result(function, "Mul", [found["a"], found["b"]], like, node)
-        function.replace_node(node, [_result(function, "Sub", [found["c"], product], node.output, node)])
+    bound = match(_NEGATED_PRODUCT, node.output)
+    if bound is not None:
+        like = next(v for v in node.inputs if v is not None and v is not bound["c"])
+        product = _result(function, "Mul", [bound["a"], bound["b"]], like, node)
+        function.replace_node(node, [_result(function, "Sub", [bound["c"], product], node.output, node)])
         return
-    found = match(_NEGATED, node.output)
-    if found is not None:
-        function.replace_node(node, [_result(function, "Sub", [found["b"], found["a"]], node.output, node)])
+    bound = match(_NEGATED, node.output)
+    if bound is not None:
+        function.replace_node(node, [_result(function, "Sub", [bound["b"], bound["a"]], node.output, node)])
 
 
 def _join_factors(function: Function, node: Node) -> None:
     """Turn (x * a) * b into x * (a * b)."""
-    found = match(_TWO_FACTORS, node.output)
-    if found is None or node.output.type != TensorType.FLOAT32 or found["x"].rank != node.output.rank:
+    bound = match(_TWO_FACTORS, node.output)
+    if bound is None or node.output.type != TensorType.FLOAT32 or bound["x"].rank != node.output.rank:
         return
-    a, b = found["a"].data, found["b"].data
-    inner = next(v for v in node.inputs if v is not None and v is not found["b"])
+    a, b = bound["a"].data, bound["b"].data
+    inner = next(v for v in node.inputs if v is not None and v is not bound["b"])
     if a is None or b is None or function.only_user(inner) is not node:
         return
-    factor = constant((a.astype(np.float64) * b).astype(np.float32), found["b"].name)
+    factor = constant((a.astype(np.float64) * b).astype(np.float32), bound["b"].name)
     if factor.data is not None and factor.data.size <= max(a.size, b.size):
-        function.replace_node(node, [_result(function, "Mul", [found["x"], factor], node.output, node)])
+        function.replace_node(node, [_result(function, "Mul", [bound["x"], factor], node.output, node)])
 
 
 def _result(function: Function, op: str, operands: list[Value], like: Value, node: Node) -> Value:

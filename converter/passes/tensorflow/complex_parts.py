@@ -110,11 +110,11 @@ def _split(splitter: Splitter, node: Node, rules: Mapping[str, Rule]) -> None:
         return
     if node.op_name not in rules:
         raise ConversionError(f"no TFLite operator computes {node} of complex numbers: {_HINT}")
-    for value, made in zip(node.outputs, rules[node.op_name](splitter, node), strict=True):
-        if isinstance(made, Parts):
-            splitter.set(value, made)
+    for value, result in zip(node.outputs, rules[node.op_name](splitter, node), strict=True):
+        if isinstance(result, Parts):
+            splitter.set(value, result)
         else:
-            splitter.function.replace(value, made)
+            splitter.function.replace(value, result)
 
 
 _HINT = "write it with products, sums and tf.signal's transforms, or compute with real and imaginary parts"

@@ -218,9 +218,9 @@ def _conjugate(splitter: Splitter, node: Node) -> Sequence[Parts | Value]:
 
 def _turned(splitter: Splitter, node: Node) -> Sequence[Parts | Value]:
     node.op = "Transpose"
-    (made,) = _linear(splitter, node)
-    assert isinstance(made, Parts)
-    return [_Arithmetic(splitter, node).conjugate(made)]
+    (parts,) = _linear(splitter, node)
+    assert isinstance(parts, Parts)
+    return [_Arithmetic(splitter, node).conjugate(parts)]
 
 
 def _ones(splitter: Splitter, node: Node) -> Sequence[Parts | Value]:
@@ -233,8 +233,8 @@ def _compare(splitter: Splitter, node: Node) -> Sequence[Parts | Value]:
     like: tuple[TensorType, Dims | None] = (TensorType.BOOL, node.output.shape)
     attrs = {"incompatible_shape_error": True}
     pairs = ((x.re, y.re), (a.imaginary(x), a.imaginary(y)))
-    found = [splitter.function.emit(node.op_name, pair, like, node.name, **attrs) for pair in pairs]
-    return [splitter.function.emit("LogicalAnd" if node.op == "Equal" else "LogicalOr", found, like, node.name)]
+    comparisons = [splitter.function.emit(node.op_name, pair, like, node.name, **attrs) for pair in pairs]
+    return [splitter.function.emit("LogicalAnd" if node.op == "Equal" else "LogicalOr", comparisons, like, node.name)]
 
 
 RULES: Mapping[str, Rule] = {

@@ -14,14 +14,14 @@ _CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 def fold_dilation(function: Function) -> None:
     """Restore the dilation of convolutions that run on interleaved batches."""
     for node in list(function.nodes):
-        found = _found(node) if node.op == "BatchToSpaceND" else None
-        if found is not None:
-            _rewrite(function, node, found)
+        dilated = _dilated(node) if node.op == "BatchToSpaceND" else None
+        if dilated is not None:
+            _rewrite(function, node, dilated)
     function.tidy()
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Dilated:
     """The nodes of the chain; a 1-D convolution has ExpandDims before it and Squeeze after it, at ``axis``."""
 
     space: Node
@@ -31,7 +31,7 @@ class _Found:
     pads: Array
 
 
-def _found(batch: Node) -> _Found | None:
+def _dilated(batch: Node) -> _Dilated | None:
     conv, axis = _producer(batch), None
     if conv is not None and conv.op == "Squeeze" and len(conv.attrs["squeeze_dims"]) == 1:
         axis, conv = conv.attrs["squeeze_dims"][0] % 4, _producer(conv)
@@ -51,15 +51,15 @@ def _found(batch: Node) -> _Found | None:
     return _spread(space, conv, axis, block, pads - crops)
 
 
-def _spread(space: Node, conv: Node, axis: int | None, block: Array, pads: Array) -> _Found | None:
+def _spread(space: Node, conv: Node, axis: int | None, block: Array, pads: Array) -> _Dilated | None:
     if (pads < 0).any():
         return None
     if axis is None:
-        return _Found(space, conv, axis, (int(block[0]), int(block[1])), pads)
+        return _Dilated(space, conv, axis, (int(block[0]), int(block[1])), pads)
     none = np.zeros_like(pads)
     if axis == 1:
-        return _Found(space, conv, axis, (1, int(block[0])), np.concatenate([none, pads]))
-    return _Found(space, conv, axis, (int(block[0]), 1), np.concatenate([pads, none])) if axis == 2 else None
+        return _Dilated(space, conv, axis, (1, int(block[0])), np.concatenate([none, pads]))
+    return _Dilated(space, conv, axis, (int(block[0]), 1), np.concatenate([pads, none])) if axis == 2 else None
 
 
 def _producer(node: Node) -> Node | None:
@@ -81,18 +81,18 @@ def _padding(conv: Node, block: tuple[int, int], pads: Array) -> str:
     return "SAME" if (pads == np.stack([total // 2, total - total // 2], 1)).all() else "EXPLICIT"
 
 
-def _rewrite(function: Function, batch: Node, found: _Found) -> None:
-    x, old, conv = found.space.input(0), batch.output, found.conv
-    padding = _padding(conv, found.block, found.pads)
-    explicit = (0, 0, *found.pads.ravel().tolist(), 0, 0) if padding == "EXPLICIT" else ()
-    changed = {"dilations": (1, *found.block, 1), "padding": padding, "explicit_paddings": explicit}
-    if found.axis is not None:
-        x = _expanded(function, conv, x, found.axis)
-    result = Value(old.type, _with_one(old.shape, found.axis), old.name)
+def _rewrite(function: Function, batch: Node, dilated: _Dilated) -> None:
+    x, old, conv = dilated.space.input(0), batch.output, dilated.conv
+    padding = _padding(conv, dilated.block, dilated.pads)
+    explicit = (0, 0, *dilated.pads.ravel().tolist(), 0, 0) if padding == "EXPLICIT" else ()
+    changed = {"dilations": (1, *dilated.block, 1), "padding": padding, "explicit_paddings": explicit}
+    if dilated.axis is not None:
+        x = _expanded(function, conv, x, dilated.axis)
+    result = Value(old.type, _with_one(old.shape, dilated.axis), old.name)
     function.add(Node(conv.op, [x, *conv.inputs[1:]], [result], {**conv.attrs, **changed}, conv.name))
-    if found.axis is not None:
+    if dilated.axis is not None:
         squeezed = Value(old.type, old.shape, old.name)
-        function.add(Node("Squeeze", [result], [squeezed], {"squeeze_dims": (found.axis,)}, conv.name))
+        function.add(Node("Squeeze", [result], [squeezed], {"squeeze_dims": (dilated.axis,)}, conv.name))
         result = squeezed
     function.replace_node(batch, [result])
 

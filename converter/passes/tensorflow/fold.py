@@ -21,8 +21,8 @@ _GROWTH = 8
 _NOT_CONSTANT = (TensorType.RESOURCE, TensorType.VARIANT, TensorType.BFLOAT16)
 
 
-def fold_constants(function: Function, evaluate: Evaluate) -> None:
-    """Replace the results of operators on constants by constants."""
+def fold_constants(function: Function, evaluate: Evaluate) -> bool:
+    """Replace the results of operators on constants by constants; return whether there were any."""
     nodes: dict[Node, None] = {}
     folded: set[Value] = set()
     for node in function.nodes:
@@ -32,11 +32,12 @@ def fold_constants(function: Function, evaluate: Evaluate) -> None:
     results = [value for node in nodes for value in node.outputs]
     wanted = [v for v in results if function.is_output(v) or any(_must_see(user, nodes) for user in v.users)]
     if not wanted:
-        return
+        return False
     for value, data in zip(wanted, evaluate(list(nodes), wanted), strict=True):
         assert value.producer is not None
         function.replace(value, constant(data, value.name, grid_of(value.producer, data)))
     function.tidy()
+    return True
 
 
 def _must_see(user: Node, nodes: Container[Node]) -> bool:

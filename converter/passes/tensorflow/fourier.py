@@ -145,14 +145,14 @@ class _Fourier:
         weights = np.ascontiguousarray(weights[:, :count] if real else weights, np.float32)
         operand = x.re if x.im is None else self._joined(x.re, x.im)
         shape = (*batch, weights.shape[1])
-        made = self._emit(
+        product = self._emit(
             "BatchMatMulV2", [operand, constant(weights, self._node.name)], shape, adj_x=False, adj_y=False
         )
         if real:
-            return Parts(made)
+            return Parts(product)
         halves = [Value(TensorType.FLOAT32, (*batch, count), self._node.name) for _ in range(2)]
         axis = constant(np.array(len(batch), np.int32))
-        return Parts(*self._splitter.function.add(Node("Split", [axis, made], halves, {"num_split": 2}, "")).outputs)
+        return Parts(*self._splitter.function.add(Node("Split", [axis, product], halves, {"num_split": 2}, "")).outputs)
 
     def _joined(self, *parts: Value) -> Value:
         *batch, _ = _dims(self._node, parts[0])

@@ -20,11 +20,12 @@ _PASS_THROUGH = frozenset(
 )
 
 
-def remove_identities(function: Function) -> None:
-    """Bypass identities, and reshapes, transposes, slices and casts that change nothing.
+def remove_identities(function: Function) -> bool:
+    """Bypass identities, and reshapes, transposes, slices and casts that change nothing; return whether there were any.
 
     ShapeN becomes a Shape per tensor, which later passes look for.
     """
+    changed = False
     for node in list(function.nodes):
         if node.op in _PASS_THROUGH:
             _forward(function, node)
@@ -32,7 +33,11 @@ def remove_identities(function: Function) -> None:
             _forward(function, node, 1)
         elif node.op == "ShapeN":
             _shape_by_shape(function, node)
+        else:
+            continue
+        changed = True
     function.tidy()
+    return changed
 
 
 def _shape_by_shape(function: Function, node: Node) -> None:

@@ -4,24 +4,24 @@ TFLite's FULLY_CONNECTED does both, on floats and INT8 weights.
 """
 
 from collections.abc import Sequence
-from typing import Any as Anything
+from typing import Any
 
 import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.own_ops import DENSE_OF_BYTES
-from litecl.converter.passes.match import Any, Constant, Number, Pattern, match
+from litecl.converter.passes.match import AnyTensor, Constant, Number, Pattern, match
 from litecl.converter.records import Grid
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
 _LARGEST = 127
-_MAGNITUDE = Pattern("Max", [Pattern("Abs", [Any("x")]), Constant("axes")])
+_MAGNITUDE = Pattern("Max", [Pattern("Abs", [AnyTensor("x")]), Constant("axes")])
 _SCALE = Pattern("RealDiv", [Number(_LARGEST), Pattern("AddV2", [_MAGNITUDE, Constant("epsilon")])], name="scale")
-_ROUNDED = Pattern("Round", [Pattern("Mul", [Any("x"), _SCALE])])
+_ROUNDED = Pattern("Round", [Pattern("Mul", [AnyTensor("x"), _SCALE])])
 _CLIPPED = Pattern("Maximum", [Pattern("Minimum", [_ROUNDED, Number(_LARGEST)]), Number(-_LARGEST)])
 _INTEGERS = Pattern("Cast", [_CLIPPED])
-_DIVISOR = Pattern("Mul", [Constant("kernel_scale"), Any("scale")])
+_DIVISOR = Pattern("Mul", [Constant("kernel_scale"), AnyTensor("scale")])
 _MOVES = ("Reshape", "Transpose", "ExpandDims", "Squeeze")
 
 
@@ -37,8 +37,8 @@ def _fuse(function: Function, node: Node) -> None:
     cast, divisor = node.input(0).producer, match(_DIVISOR, node.input(1))
     if cast is None or cast.op != "Cast" or divisor is None:
         return
-    made, after = _behind_moves(cast.input(0))
-    product = made.producer
+    source, after = _behind_moves(cast.input(0))
+    product = source.producer
     if product is None or product.op != "BatchMatMulV3" or product.attrs["adj_x"]:
         return
     kernel = product.input(1).data
@@ -77,7 +77,7 @@ def _behind_moves(value: Value) -> tuple[Value, Sequence[Node]]:
 def _moved(function: Function, value: Value, moves: Sequence[Node]) -> Value:
     """Apply operators that only move elements to floats."""
     for move in moves:
-        attrs: dict[str, Anything] = {**move.attrs, "T": TensorType.FLOAT32}
+        attrs: dict[str, Any] = {**move.attrs, "T": TensorType.FLOAT32}
         like = (TensorType.FLOAT32, move.output.shape)
         value = function.emit(move.op, [value, *move.inputs[1:]], like, move.name, **attrs)
     return value

@@ -39,10 +39,10 @@ _OF_TWO = ("Add", "AddV2", "Maximum", "Minimum", "Mul", "Sub")
 
 def put_channels_last(function: Function) -> None:
     """Rewrite every operator that has channels first."""
-    found = [node for node in function.nodes if node.op in _IMAGES and _format(node) in _CHANNELS_LAST]
-    for node in found:
+    channels_first = [node for node in function.nodes if node.op in _IMAGES and _format(node) in _CHANNELS_LAST]
+    for node in channels_first:
         _rewrite(function, node)
-    if found:
+    if channels_first:
         function.tidy()
         _sink_transposes(function)
 
@@ -68,10 +68,10 @@ def _rewrite(function: Function, node: Node) -> None:
     if node.op == "Conv2DBackpropInput":
         inputs[0] = _permuted(function, inputs[0], last)
     shape = None if node.output.shape is None else tuple(node.output.shape[i] for i in last)
-    made = function.add(
+    channels_last = function.add(
         Node(node.op, inputs, [Value(node.output.type, shape, node.name)], attrs, node.name), before=node
     )
-    function.replace_node(node, [_transposed(function, made.output, first, node.output)])
+    function.replace_node(node, [_transposed(function, channels_last.output, first, node.output)])
 
 
 def _orders(rank: int) -> tuple[list[int], list[int]]:
@@ -132,8 +132,8 @@ def _swap(function: Function, node: Node, order: Sequence[int], positions: Seque
     back = np.argsort(order)
     shape = None if node.output.shape is None else tuple(node.output.shape[i] for i in back)
     outputs = [Value(node.output.type, shape, node.name)]
-    made = function.add(Node(node.op, inputs, outputs, node.attrs, node.name), before=node)
-    operands = [made.output, constant(np.array(order, np.int32))]
+    swapped = function.add(Node(node.op, inputs, outputs, node.attrs, node.name), before=node)
+    operands = [swapped.output, constant(np.array(order, np.int32))]
     moved = Node("Transpose", operands, [Value(node.output.type, node.output.shape, node.name)], {}, node.name)
     function.add(moved, before=node)
     function.replace_node(node, [moved.output])

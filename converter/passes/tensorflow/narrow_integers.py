@@ -67,10 +67,10 @@ _LIMITS = {"UnsortedSegmentMax": ("Maximum", 0), "UnsortedSegmentMin": ("Minimum
 def widen_integers(function: Function) -> None:
     """Put casts around every such operator."""
     for names, types in ((_COMPUTE, _WIDE), (_MOVE, _TRUTH)):
-        found = [node for node in function.nodes if node.op in names and _has(node, types)]
-        for node in found:
+        narrow = [node for node in function.nodes if node.op in names and _has(node, types)]
+        for node in narrow:
             _widen(function, node, types)
-        if found:
+        if narrow:
             function.tidy()
 
 
@@ -82,9 +82,9 @@ def _widen(function: Function, node: Node, types: _Types) -> None:
     inputs = [None if value is None else _cast(function, value, types.get(value.type)) for value in node.inputs]
     outputs = [Value(types.get(value.type, value.type), value.shape, value.name) for value in node.outputs]
     attrs = {name: types.get(option, option) if _is_type(option) else option for name, option in node.attrs.items()}
-    made = function.add(Node(node.op, inputs, outputs, attrs, node.name), before=node)
+    wide = function.add(Node(node.op, inputs, outputs, attrs, node.name), before=node)
     results = []
-    for value, old in zip(made.outputs, node.outputs, strict=True):
+    for value, old in zip(wide.outputs, node.outputs, strict=True):
         bounded = _bounded(function, node, value, old.type)
         results.append(_cast(function, bounded, old.type if old.type in types else None))
     function.replace_node(node, results)

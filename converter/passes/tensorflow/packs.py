@@ -30,10 +30,10 @@ def _indexed(node: Node, axis: int, parts: list[Value]) -> list[Value] | None:
     masks = {name: node.attrs.get(name, 0) for name in MASKS}
     if begin is None or steps is None or masks["new_axis_mask"]:
         return None
-    found = None
+    index = None
     for at, i in enumerate(axis_bounds(begin.size, node.input(0).rank or 0, masks)):
         if i is not None and masks["shrink_axis_mask"] >> i & 1 and at == axis:
-            found = int(begin[i])
+            index = int(begin[i])
         elif i is not None and (not (masks["begin_mask"] & masks["end_mask"]) >> i & 1 or steps[i] != 1):
             return None
-    return None if found is None or not -len(parts) <= found < len(parts) else [parts[found]]
+    return None if index is None or not -len(parts) <= index < len(parts) else [parts[index]]

@@ -36,8 +36,8 @@ def _counts_tokens(node: Node, sizes: Sizes) -> bool:
     start, limit, delta = (node.input(i) for i in range(3))
     while limit.producer is not None and limit.producer.op == "Cast":
         limit = limit.producer.input(0)
-    found = sizes.of(limit)
-    return start.data == 0 and delta.data == 1 and found is not None and _is_dimension(found.item())
+    size = sizes.of(limit)
+    return start.data == 0 and delta.data == 1 and size is not None and _is_dimension(size.item())
 
 
 def _slice(node: Node, sizes: Sizes) -> Iterator[int]:

@@ -32,10 +32,10 @@ def _repeat(node: Node) -> _Repeat | None:
     expand = tile.input(0).producer if tile is not None and tile.op == "Tile" else None
     if tile is None or expand is None or expand.op != "ExpandDims":
         return None
-    x, multiples, place = expand.input(0), tile.input(1).data, expand.input(1).data
-    if x.shape is None or multiples is None or place is None:
+    x, multiples, new_axis = expand.input(0), tile.input(1).data, expand.input(1).data
+    if x.shape is None or multiples is None or new_axis is None:
         return None
-    new = int(place) % (len(x.shape) + 1)
+    new = int(new_axis) % (len(x.shape) + 1)
     times = int(multiples[new])
     if new == 0 or multiples.sum() != times + len(x.shape):
         return None

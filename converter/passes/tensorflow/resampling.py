@@ -50,8 +50,8 @@ def _replace(function: Function, node: Node, evaluate: Evaluate) -> None:
     tall = _product(function, node, rows, flat, (batch, high, width * channels))
     count = None if batch is None else batch * high
     lines = _reshaped(function, node, tall, (-1, width, channels), (count, width, channels))
-    made = _product(function, node, columns, lines, (count, wide, channels))
-    result = _reshaped(function, node, made, (-1, high, wide, channels), (batch, high, wide, channels))
+    resized = _product(function, node, columns, lines, (count, wide, channels))
+    result = _reshaped(function, node, resized, (-1, high, wide, channels), (batch, high, wide, channels))
     function.replace_node(node, [result])
 
 

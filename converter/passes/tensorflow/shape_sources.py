@@ -24,7 +24,7 @@ def _alike(node: Node, sizes: Sizes) -> list[Value]:
     """Return the operand and its ancestors that can replace it."""
     operand = node.input(0)
     wanted = sizes.dimensions(operand)
-    found: list[Value] = [operand]
+    alike: list[Value] = [operand]
     seen: set[Value] = set()
     pending: list[Value | None] = [operand]
     while pending:
@@ -35,5 +35,5 @@ def _alike(node: Node, sizes: Sizes) -> list[Value]:
         pending += value.producer.inputs if value.producer is not None else ()
         same_type = value.type == operand.type or node.op == "Shape"
         if same_type and value.rank == operand.rank and sizes.dimensions(value) == wanted:
-            found.append(value)
-    return found
+            alike.append(value)
+    return alike

@@ -21,15 +21,15 @@ def keep_a_row(function: Function) -> None:
     """Give lists in a function's loops at least one row."""
     for loop in [node for node in function.nodes if node.op is WHILE]:
         for position, value in enumerate(loop.inputs):
-            made = None if value is None else value.producer
-            if made is not None and made.op is FILL and _is_open(made) and _only_writes_rows(loop, position):
-                _lengthen(function, loop, position, made)
+            fill = None if value is None else value.producer
+            if fill is not None and fill.op is FILL and _is_open(fill) and _only_writes_rows(loop, position):
+                _lengthen(function, loop, position, fill)
     function.tidy()
 
 
-def _is_open(made: Node) -> bool:
-    shape = made.output.shape
-    return shape is not None and 0 < len(shape) <= _MOST and shape[0] is None and made.input(0).data is None
+def _is_open(fill: Node) -> bool:
+    shape = fill.output.shape
+    return shape is not None and 0 < len(shape) <= _MOST and shape[0] is None and fill.input(0).data is None
 
 
 def _only_writes_rows(loop: Node, position: int) -> bool:
@@ -48,13 +48,13 @@ def _only_writes_rows(loop: Node, position: int) -> bool:
     return not value.users and value is not body.inputs[position] and body.outputs.count(value) == 1
 
 
-def _lengthen(function: Function, loop: Node, position: int, made: Node) -> None:
-    sizes, result = made.input(0), loop.outputs[position]
-    rank, name = len(made.output.shape or ()), made.name
+def _lengthen(function: Function, loop: Node, position: int, fill: Node) -> None:
+    sizes, result = fill.input(0), loop.outputs[position]
+    rank, name = len(fill.output.shape or ()), fill.name
     least = constant(np.array([1] + [0] * (rank - 1), sizes.type.dtype), name)
     longer, rows = Value(sizes.type, sizes.shape, name), Value(result.type, result.shape, name)
     function.add(Node(MAXIMUM, [sizes, least], [longer], NoOptions(), name), before=loop)
-    function.add(Node(FILL, [longer, made.input(1)], [rows], NoOptions(), name), before=loop)
+    function.add(Node(FILL, [longer, fill.input(1)], [rows], NoOptions(), name), before=loop)
     loop.rewire([rows if i == position else value for i, value in enumerate(loop.inputs)])
     if not (result.users or function.is_output(result)):
         return

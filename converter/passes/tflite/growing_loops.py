@@ -55,7 +55,7 @@ def _add_state(loop: Node) -> None:
     for graph in loop.bodies:
         graph.inputs.append(Value(before.type, (None,), "grows"))
     loop.bodies[1].outputs.append(after)
-    made = Value(before.type, (None,), "grows")
-    made.producer = loop
-    loop.outputs = (*loop.outputs, made)
+    result = Value(before.type, (None,), "grows")
+    result.producer = loop
+    loop.outputs = (*loop.outputs, result)
     loop.rewire([*loop.inputs, before])

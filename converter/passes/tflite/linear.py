@@ -52,14 +52,14 @@ def fold_linear(function: Function) -> bool:
 
 def _fold(function: Function, node: Node) -> bool:
     """Turn conv(x) + c, conv(x) - c and conv(x) * c into conv'(x)."""
-    found = _operands(node)
-    producer = None if found is None else found[0].producer
-    if found is None or producer is None or function.only_user(found[0]) is not node:
+    operands = _operands(node)
+    producer = None if operands is None else operands[0].producer
+    if operands is None or producer is None or function.only_user(operands[0]) is not node:
         return False
-    if not _is_per_channel(found[1], found[0]) or not _takes(producer, found[1], scales=node.op is MUL):
+    if not _is_per_channel(operands[1], operands[0]) or not _takes(producer, operands[1], scales=node.op is MUL):
         return False
-    _absorb(producer, node, found[1])
-    function.replace_node(node, [found[0]])
+    _absorb(producer, node, operands[1])
+    function.replace_node(node, [operands[0]])
     return True
 
 
@@ -103,20 +103,20 @@ def _fold_factor(function: Function, node: Node) -> bool:
     """Turn conv(x * c) with a scalar c into conv'(x); images are scaled this way."""
     if node.op is not MUL:
         return False
-    found, user = _operands(node), function.only_user(node.output)
+    operands, user = _operands(node), function.only_user(node.output)
     layout = None if user is None else _LAYOUTS.get(user.op)
-    if found is None or found[1].size != 1 or user is None or layout is None:
+    if operands is None or operands[1].size != 1 or user is None or layout is None:
         return False
     weights = user.input(layout.weights)
     if _is_activated(node) or user.input(layout.data) is not node.output or weights.data is None:
         return False
     if weights.type != TensorType.FLOAT32:
         return False
-    factor = found[1].astype(np.float64).reshape(())
+    factor = operands[1].astype(np.float64).reshape(())
     grid = None if weights.grid is None else weights.grid.scaled(factor, weights.grid.axis)
     scaled = constant((weights.data * factor).astype(np.float32), weights.name, grid)
-    user.rewire([found[0] if v is node.output else scaled if v is weights else v for v in user.inputs])
-    function.replace_node(node, [found[0]])
+    user.rewire([operands[0] if v is node.output else scaled if v is weights else v for v in user.inputs])
+    function.replace_node(node, [operands[0]])
     return True
 
 
@@ -152,15 +152,15 @@ def _sink_reshape(function: Function, node: Node) -> bool:
     """Turn f(reshape(conv(x))) into reshape(f(conv(x))) if f works per channel and the reshape keeps channels."""
     if node.op not in _ELEMENTWISE:
         return False
-    found = _operands(node) if node.op in _FOLDS else (node.input(0), np.zeros(1))
-    reshape = None if found is None else found[0].producer
-    if found is None or reshape is None or reshape.op is not RESHAPE or function.only_user(found[0]) is not node:
+    operands = _operands(node) if node.op in _FOLDS else (node.input(0), np.zeros(1))
+    reshape = None if operands is None else operands[0].producer
+    if operands is None or reshape is None or reshape.op is not RESHAPE or function.only_user(operands[0]) is not node:
         return False
     inner = reshape.input(0)
     producer = inner.producer
     if producer is None or producer.op not in _LAYOUTS or function.only_user(inner) is not reshape:
         return False
-    if _is_activated(producer) or not _covers_channels(found[1], found[0], inner):
+    if _is_activated(producer) or not _covers_channels(operands[1], operands[0], inner):
         return False
     computed = Value(inner.type, inner.shape, node.output.name)
     others = [constant(v.data.reshape(-1), v.name) for v in node.inputs if v is not None and v.data is not None]

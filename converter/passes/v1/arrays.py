@@ -43,7 +43,7 @@ def _become(node: Node, op: str, inputs: list[Value], element: TensorType | None
     node.become(op, inputs, {"element_dtype": element, **attrs})
 
 
-def _made(node: Node) -> None:
+def _reserve(node: Node) -> None:
     shape = node.attrs["element_shape"]
     dims = np.array(-1, np.int32) if shape is None else np.array([-1 if d is None else d for d in shape], np.int32)
     element = node.attrs["dtype"]
@@ -97,7 +97,7 @@ def _size(node: Node) -> None:
 
 
 _RULES: Mapping[str, Callable[[Node], None]] = {
-    "TensorArrayV3": _made,
+    "TensorArrayV3": _reserve,
     "TensorArrayWriteV3": _write,
     "TensorArrayReadV3": _read,
     "TensorArrayGatherV3": _gather,

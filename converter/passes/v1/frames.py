@@ -19,10 +19,10 @@ def raise_loops(function: Function) -> None:
         frames = _frames(function)
         if not frames:
             break
-        found = next((enters for enters in frames.values() if _is_innermost(enters)), None)
-        if found is None:
+        innermost = next((enters for enters in frames.values() if _is_innermost(enters)), None)
+        if innermost is None:
             raise ConversionError(f"{next(iter(frames.values()))[0]}: the loops of this graph are not nested")
-        _raise(function, found)
+        _raise(function, innermost)
     if any(node.op in ("Switch", "Merge") for node in function.nodes):
         return  # branches are next; they form no cycles
     function.tidy()

@@ -87,21 +87,21 @@ class _Branching:
 
 def _raise(function: Function, seed: Node, alive: _Alive) -> None:
     """Replace a Merge, its siblings under the same condition, and effects that depend on it, by an If."""
-    found = _branching(function, seed, alive)
-    operands = list(dict.fromkeys([*(n.input(0) for n in found.switches), *function.inputs]))
-    branches, done = [], set(found.merges)
+    branching = _branching(function, seed, alive)
+    operands = list(dict.fromkeys([*(n.input(0) for n in branching.switches), *function.inputs]))
+    branches, done = [], set(branching.merges)
     for truth in (1, 0):
-        literals = {(found.condition, truth), *found.outside}
+        literals = {(branching.condition, truth), *branching.outside}
         effects = [node for node in function.nodes if node.writes and literals <= _of(node, alive)]
         name = f"{seed.name}/{'then' if truth else 'else'}"
-        results = [_side(merge, found.condition, truth, alive) for merge in found.merges]
-        inner = [_inner(function, found, value, truth) for value in operands]
+        results = [_side(merge, branching.condition, truth, alive) for merge in branching.merges]
+        inner = [_inner(function, branching, value, truth) for value in operands]
         branches.append(function_of(name, operands, inner, results, effects))
         order_like(function, branches[-1])
         done |= set(effects)
-    outputs = [Value(m.output.type, m.output.shape, m.output.name) for m in found.merges]
-    function.add(Node("If", [found.condition, *operands], outputs, {}, seed.name, branches), before=seed)
-    for merge, output in zip(found.merges, outputs, strict=True):
+    outputs = [Value(m.output.type, m.output.shape, m.output.name) for m in branching.merges]
+    function.add(Node("If", [branching.condition, *operands], outputs, {}, seed.name, branches), before=seed)
+    for merge, output in zip(branching.merges, outputs, strict=True):
         if merge.outputs[1].users:
             raise ConversionError(f"{merge}: an If does not report the index of the branch it took")
         function.replace(merge.output, output)
@@ -130,9 +130,9 @@ def _branching(function: Function, seed: Node, alive: _Alive) -> _Branching:
     return _Branching(condition, outside, switches, merges)
 
 
-def _inner(function: Function, found: _Branching, value: Value, truth: int) -> list[Value]:
+def _inner(function: Function, branching: _Branching, value: Value, truth: int) -> list[Value]:
     """Return the values that stand for an operand of the If inside one branch."""
-    switched = [node.outputs[truth] for node in found.switches if node.input(0) is value]
+    switched = [node.outputs[truth] for node in branching.switches if node.input(0) is value]
     return [*switched, value] if value in function.inputs else switched
 
 
@@ -147,10 +147,10 @@ def _alive(function: Function) -> _Alive:
 
     for node in function.nodes:
         if node.op == "Merge":
-            found = [frozenset() if value is None else alive.get(value, frozenset()) for value in node.inputs]
-            conditions = {condition for literals in found for condition, _ in literals}
-            decided = {c for c in conditions if _decides(c, found)}
-            joined = frozenset(x for literals in found for x in literals if x[0] not in decided)
+            operands = [frozenset() if value is None else alive.get(value, frozenset()) for value in node.inputs]
+            conditions = {condition for literals in operands for condition, _ in literals}
+            decided = {c for c in conditions if _decides(c, operands)}
+            joined = frozenset(x for literals in operands for x in literals if x[0] not in decided)
             alive.update(dict.fromkeys(node.outputs, joined))
             continue
         literals = _of(node, alive)
@@ -160,9 +160,9 @@ def _alive(function: Function) -> _Alive:
     return alive
 
 
-def _decides(condition: Value, found: list[frozenset[_Literal]]) -> bool:
+def _decides(condition: Value, operands: list[frozenset[_Literal]]) -> bool:
     """Return whether a condition separates the operands of a Merge: no two depend on the same truth value."""
-    truths = [truth for literals in found for c, truth in literals if c is condition]
+    truths = [truth for literals in operands for c, truth in literals if c is condition]
     return len(set(truths)) == len(truths)
 
 

@@ -32,30 +32,30 @@ def raise_variables(function: Function) -> None:
             refuse_shared(function, list(_raise(function, node.output, handle)), variable)
 
 
-def _raise(function: Function, made: Value, handle: Value) -> Iterator[Node]:
+def _raise(function: Function, variable: Value, handle: Value) -> Iterator[Node]:
     """Make all users of a variable read it where they run, or take its handle; yield the readers."""
-    _write_by_handle(function, made, handle)
-    views = Views(function, made, handle)
+    _write_by_handle(function, variable, handle)
+    views = Views(function, variable, handle)
     for user in views.users():
         if user.op in _PASS_ON and views.is_whole(user.input(0)):
             others = [value and views.now(value, user) for value in user.inputs[1:]]
             user.become(user.op_name.removeprefix("Ref"), [handle, *others], user.options)
-            yield from _raise_behind(function, user, made)
+            yield from _raise_behind(function, user, variable)
         elif not views.is_view(user):
             user.rewire([value and views.now(value, user) for value in user.inputs])
             yield user
     function.outputs = [views.now(value, None) for value in function.outputs]
 
 
-def _write_by_handle(function: Function, made: Value, handle: Value) -> None:
+def _write_by_handle(function: Function, variable: Value, handle: Value) -> None:
     """Make writes of a variable use its handle; their results become the variable."""
-    while found := [user for user in dict.fromkeys(made.users) if _is_write(user, made, handle)]:
-        for node in found:
-            _become_write(function, node, made, handle)
+    while writes := [user for user in dict.fromkeys(variable.users) if _is_write(user, variable, handle)]:
+        for node in writes:
+            _become_write(function, node, variable, handle)
 
 
-def _become_write(function: Function, node: Node, made: Value, handle: Value) -> None:
-    position = node.inputs.index(made)
+def _become_write(function: Function, node: Node, variable: Value, handle: Value) -> None:
+    position = node.inputs.index(variable)
     if position:  # the optimizer's state beside the variable it updates
         node.rewire([*node.inputs[:position], handle, *node.inputs[position + 1 :]])
         return
@@ -63,16 +63,16 @@ def _become_write(function: Function, node: Node, made: Value, handle: Value) ->
     node.become(_by_handle(node) or node.op, [handle, *node.inputs[1:]], node.options)
     node.effects = Effects.WRITES
     for value in results:
-        function.replace(value, made)
+        function.replace(value, variable)
 
 
-def _raise_behind(function: Function, user: Node, made: Value) -> Iterator[Node]:
+def _raise_behind(function: Function, user: Node, variable: Value) -> Iterator[Node]:
     """Rewrite readers behind a Switch or an Enter that passes on the handle; yield them."""
     for inner in user.outputs:
         readers, inner.users = inner.users, []
-        passed = Value(TensorType.RESOURCE, (), inner.name, variable=made.variable, producer=user)
-        like = Value(made.type, made.shape, inner.name, variable=made.variable, users=readers)
-        for reader in set(readers):
+        passed = Value(TensorType.RESOURCE, (), inner.name, variable=variable.variable, producer=user)
+        like = Value(variable.type, variable.shape, inner.name, variable=variable.variable, users=readers)
+        for reader in dict.fromkeys(readers):
             reader.inputs = tuple(like if value is inner else value for value in reader.inputs)
         user.outputs = tuple(passed if value is inner else value for value in user.outputs)
         yield from _raise(function, like, passed)
@@ -88,8 +88,8 @@ def _is_step(node: Node) -> bool:
     return node.op_name.removeprefix("Resource").startswith("Apply")
 
 
-def _is_write(node: Node, made: Value, handle: Value) -> bool:
+def _is_write(node: Node, variable: Value, handle: Value) -> bool:
     """Return whether a node writes a variable without using its handle yet."""
-    if handle in node.inputs or made not in node.inputs:
+    if handle in node.inputs or variable not in node.inputs:
         return False
-    return _is_step(node) or (_by_handle(node) is not None and node.input(0) is made)
+    return _is_step(node) or (_by_handle(node) is not None and node.input(0) is variable)

@@ -24,14 +24,14 @@ _MAY_HOLD = (*_SAME, *_RESHAPED, *_MAY_SHARE)
 class Views:
     """The views of a variable: ``made``, the variable itself, and other names for the same memory."""
 
-    def __init__(self, function: Function, made: Value, handle: Value) -> None:
-        self.function, self.made, self.handle = function, made, handle
-        self._values: dict[Value, None] = {made: None}
-        pending = [made]
+    def __init__(self, function: Function, variable: Value, handle: Value) -> None:
+        self.function, self.made, self.handle = function, variable, handle
+        self._values: dict[Value, None] = {variable: None}
+        pending = [variable]
         while pending:
-            found = [user.output for user in pending.pop().users if self.is_view(user)]
-            pending += [value for value in found if value not in self._values]
-            self._values.update(dict.fromkeys(found))
+            views = [user.output for user in pending.pop().users if self.is_view(user)]
+            pending += [value for value in views if value not in self._values]
+            self._values.update(dict.fromkeys(views))
 
     def is_view(self, node: Node) -> bool:
         """Return whether a node makes a view of a view."""
@@ -68,13 +68,13 @@ class Views:
 
 def refuse_shared(function: Function, readers: Iterable[Node], variable: Variable) -> None:
     """Raise ConversionError if a reader's result may be a view and is used after a later write of the variable."""
-    place = {node: i for i, node in enumerate(function.nodes)}
+    position = {node: i for i, node in enumerate(function.nodes)}
     writes = [node for node in function.nodes if node.writes and any(v and v.variable is variable for v in node.inputs)]
     for node in (reader for reader in readers if reader.op in _MAY_SHARE):
         users = [node, *_users_of(node)]
         returned = any(function.is_output(value) for user in users if user.op in _MAY_HOLD for value in user.outputs)
-        last = len(place) if returned else max(place[user] for user in users)
-        write = next((write for write in writes if place[node] < place[write] < last), None)
+        last = len(position) if returned else max(position[user] for user in users)
+        write = next((write for write in writes if position[node] < position[write] < last), None)
         if write is not None:
             raise ConversionError(
                 f"{node} reads the variable {variable.name!r}, which {write} writes before the result is used: "
@@ -87,7 +87,7 @@ def _users_of(node: Node) -> Iterable[Node]:
     seen: dict[Node, None] = {}
     pending = [node]
     while pending:
-        found = [user for value in pending.pop().outputs for user in value.users if user not in seen]
-        seen.update(dict.fromkeys(found))
-        pending += [user for user in found if user.op in _MAY_HOLD]
+        users = [user for value in pending.pop().outputs for user in value.users if user not in seen]
+        seen.update(dict.fromkeys(users))
+        pending += [user for user in users if user.op in _MAY_HOLD]
     return seen

@@ -37,26 +37,28 @@ def alone(model: Model, places: Sequence[Place]) -> Part:
         for t in node.inputs
         if (i, n) not in own and t != ABSENT and (data := graph.tensors[t].data) is not None
     }
-    graphs, found = list[Subgraph](), dict[Place, Place]()
+    graphs, moved = list[Subgraph](), dict[Place, Place]()
     for i, graph in enumerate(model.subgraphs):
         numbers = [n for j, n in places if j == i]
         if numbers:
-            found |= {(i, n): (len(graphs), new) for new, n in enumerate(numbers)}
+            moved |= {(i, n): (len(graphs), new) for new, n in enumerate(numbers)}
             graphs.append(_only(graph, [graph.nodes[n] for n in numbers], others))
-    return Part(Model(tuple(graphs)), found)
+    return Part(Model(tuple(graphs)), moved)
 
 
 def _only(graph: Subgraph, nodes: Sequence[Node], others: set[int]) -> Subgraph:
     used = dict.fromkeys(t for node in nodes for t in (*node.inputs, *node.outputs) if t != ABSENT)
     places = {t: new for new, t in enumerate(used)} | {ABSENT: ABSENT}
-    made = {t for node in nodes for t in node.outputs}
-    given = [t for t in used if t not in made and graph.tensors[t].data is None and not graph.tensors[t].is_variable]
+    computed = {t for node in nodes for t in node.outputs}
+    given = [
+        t for t in used if t not in computed and graph.tensors[t].data is None and not graph.tensors[t].is_variable
+    ]
     kept = [t for t in used if (data := graph.tensors[t].data) is not None and address_of(data) in others]
     moved = [
         replace(node, inputs=tuple(places[t] for t in node.inputs), outputs=tuple(places[t] for t in node.outputs))
         for node in nodes
     ]
-    ends = tuple(places[t] for t in (*made, *kept))
+    ends = tuple(places[t] for t in (*computed, *kept))
     tensors = tuple(graph.tensors[t] for t in used)
     return replace(graph, tensors=tensors, nodes=tuple(moved), inputs=tuple(places[t] for t in given), outputs=ends)
 
@@ -112,10 +114,10 @@ class Tails:
         nodes = graph.nodes[begin:]
         (whole,) = signatures_of(self._model)
         signature = Signature(whole.key, {str(t): t for t in live}, whole.outputs)
-        made = replace(self._model, subgraphs=(replace(graph, nodes=nodes, inputs=live),), signatures=(signature,))
+        rest = replace(self._model, subgraphs=(replace(graph, nodes=nodes, inputs=live),), signatures=(signature,))
         places = {(0, begin + n): (0, n) for n in range(len(nodes))}
         given = [(signature, {str(t): values[t] for t in live}) for values in self._values]
-        return Tail(Part(made, places), given)
+        return Tail(Part(rest, places), given)
 
 
 def _plain(model: Model) -> bool:

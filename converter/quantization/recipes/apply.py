@@ -67,8 +67,8 @@ def moments_of(model: Model, chosen: Sequence[Selection], used: Sequence[Sample]
         }
         for index, (graph, of) in enumerate(zip(model.subgraphs, chosen, strict=True))
     }
-    found = moments(model, {index: list(of) for index, of in numbers.items()}, used)
-    return [{numbers[index][n]: array for n, array in found[index].items()} for index in numbers]
+    by_number = moments(model, {index: list(of) for index, of in numbers.items()}, used)
+    return [{numbers[index][n]: array for n, array in by_number[index].items()} for index in numbers]
 
 
 def with_narrow_weights(
@@ -84,22 +84,23 @@ def with_narrow_weights(
         ]
         for index, of in enumerate(chosen)
     }
-    found = moments(model, wanted, used) if used else {}
+    measured = moments(model, wanted, used) if used else {}
     notes = [
         f"{model.subgraphs[index].nodes[n].op.name} {_name(model.subgraphs[index], n)!r}: rounded without its inputs, "
         "which no sample reaches"
         for index, numbers in wanted.items()
         for n in numbers
-        if n not in found.get(index, {})
+        if n not in measured.get(index, {})
     ]
-    made = [
-        narrowed(graph, of, found.get(i, {})) for i, (graph, of) in enumerate(zip(model.subgraphs, chosen, strict=True))
+    narrow = [
+        narrowed(graph, of, measured.get(i, {}))
+        for i, (graph, of) in enumerate(zip(model.subgraphs, chosen, strict=True))
     ]
-    rows = tuple(row for one in made for row in one.rows)
+    rows = tuple(row for one in narrow for row in one.rows)
     return (
-        replace(model, subgraphs=tuple(one.graph for one in made)),
+        replace(model, subgraphs=tuple(one.graph for one in narrow)),
         rows,
-        (*notes, *(n for o in made for n in o.notes)),
+        (*notes, *(n for o in narrow for n in o.notes)),
     )
 
 

@@ -89,14 +89,14 @@ def entry_of(graph: Subgraph, node: Node, recipe: Recipe) -> Entry | None:
     """Return the entry that applies to a node; None if it stays in float."""
     scope = scope_of(graph, node)
     fitting = (entry for entry in reversed(recipe.entries) if entry.fits(node.op.name, scope))
-    found = next((entry for entry in fitting if _suits(graph, node, entry)), None)
-    return None if found is None or found.config.mode is None else found
+    suiting = next((entry for entry in fitting if _suits(graph, node, entry)), None)
+    return None if suiting is None or suiting.config.mode is None else suiting
 
 
 def choices(graph: Subgraph, recipe: Recipe) -> dict[int, Choice]:
     """Return the nodes with float activations whose weights are stored in fewer bits, by number."""
-    found = ((number, choice_of(graph, node, recipe)) for number, node in enumerate(graph.nodes))
-    return {number: choice for number, choice in found if choice is not None}
+    candidates = ((number, choice_of(graph, node, recipe)) for number, node in enumerate(graph.nodes))
+    return {number: choice for number, choice in candidates if choice is not None}
 
 
 def choice_of(graph: Subgraph, node: Node, recipe: Recipe) -> Choice | None:
@@ -111,7 +111,7 @@ def choice_of(graph: Subgraph, node: Node, recipe: Recipe) -> Choice | None:
         return Choice(entry, form, dict.fromkeys(present, form))
     axis = _axis(graph, node, widened=True) or 0
     forms = {o.position: _of_form(entry, o.form, axis) for o in entry.config.operands if o.position in present}
-    some = {position: made for position, made in forms.items() if made is not None}
+    some = {position: format_ for position, format_ in forms.items() if format_ is not None}
     return Choice(entry, form, some) if some else None
 
 

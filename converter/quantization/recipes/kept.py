@@ -18,17 +18,17 @@ class Kept:
 
     def __init__(self, arrays: Sequence[Array]) -> None:
         self._arrays = {id(array): array for array in arrays}
-        self._made: dict[tuple[int, Format, bool], TensorSpec] = {}
+        self._constants: dict[tuple[int, Format, bool], TensorSpec] = {}
         self._bytes = 0
 
     def __call__(self, spec: TensorSpec, form: Format, moments: Moments | None) -> TensorSpec:
         """Return a constant in a format."""
         key = (id(spec.data), form, moments is not None)
-        made = self._made.get(key)
-        if made is None:
-            made = stored(spec, form, moments)
-            assert made.data is not None
-            if id(spec.data) in self._arrays and self._bytes + made.data.nbytes <= _MOST_BYTES:
-                self._made[key] = made
-                self._bytes += made.data.nbytes
-        return replace(spec, type=made.type, data=made.data, quantization=made.quantization)
+        constant = self._constants.get(key)
+        if constant is None:
+            constant = stored(spec, form, moments)
+            assert constant.data is not None
+            if id(spec.data) in self._arrays and self._bytes + constant.data.nbytes <= _MOST_BYTES:
+                self._constants[key] = constant
+                self._bytes += constant.data.nbytes
+        return replace(spec, type=constant.type, data=constant.data, quantization=constant.quantization)

@@ -42,24 +42,24 @@ class Choices:
 
     def _reaching(self, left: int, reached: Sequence[Array]) -> list[int]:
         """Return options that cost ``left`` bins."""
-        found = []
+        picked = []
         for costs, before in zip(reversed(self.costs), reversed(reached[:-1]), strict=True):
             option = next(o for o, cost in enumerate(costs) if cost <= left and before[left - cost])
             left -= int(costs[option])
-            found.append(option)
-        return found[::-1]
+            picked.append(option)
+        return picked[::-1]
 
     def within(self, budget: float) -> list[int] | None:
         """Return each item's option so that sizes fit a budget with the least harm; None if that is impossible."""
         if budget < self.floor:
             return None
         left = min(int((budget - self.floor) / self.unit), self.picked.shape[1] - 1)
-        found = []
+        picked = []
         for item in reversed(range(len(self.items))):
             option = int(self.picked[item, left])
             left -= int(self.costs[item][option])
-            found.append(option)
-        return found[::-1]
+            picked.append(option)
+        return picked[::-1]
 
 
 def _moved(reached: Array, cost: int) -> Array:
@@ -93,12 +93,12 @@ def neighbours(items: Sequence[Sequence[Option]], picked: Sequence[int], left: f
     owns = [items[n][picked[n]] for n, _ in changes]
     sizes = np.array([items[n][o].size - own.size for (n, o), own in zip(changes, owns, strict=True)])
     harms = np.array([items[n][o].harm - own.harm for (n, o), own in zip(changes, owns, strict=True)])
-    found: list[tuple[float, tuple[int, ...]]]
-    found = [(harm, (c,)) for c, (size, harm) in enumerate(zip(sizes, harms, strict=True)) if size <= left]
+    ranked: list[tuple[float, tuple[int, ...]]]
+    ranked = [(harm, (c,)) for c, (size, harm) in enumerate(zip(sizes, harms, strict=True)) if size <= left]
     numbers = np.array([n for n, _ in changes])
     for c, size in enumerate(sizes):
         (fits,) = np.nonzero((size + sizes[c + 1 :] <= left) & (numbers[c + 1 :] != numbers[c]))
         best = fits[np.argsort(harms[c + 1 :][fits], kind="stable")[:most]]
-        found += [(harms[c] + harms[c + 1 + other], (c, c + 1 + other)) for other in best]
-    chosen = [dict(changes[c] for c in pair) for _, pair in sorted(found)[:most]]
+        ranked += [(harms[c] + harms[c + 1 + other], (c, c + 1 + other)) for other in best]
+    chosen = [dict(changes[c] for c in pair) for _, pair in sorted(ranked)[:most]]
     return [[change.get(n, o) for n, o in enumerate(picked)] for change in chosen]

@@ -100,8 +100,8 @@ def way_of(model: Model, places: Sequence[Place], name: str, entries: Iterable[d
     """Return the way that the entries describe."""
     unique = tuple({str(e): e for e in entries}.values())
     recipe: Recipe = recipe_of(list(unique))
-    found = {(i, n): choice_of(model.subgraphs[i], model.subgraphs[i].nodes[n], recipe) for i, n in places}
-    return Way(name, unique, {place: choice for place, choice in found.items() if choice is not None})
+    choices = {(i, n): choice_of(model.subgraphs[i], model.subgraphs[i].nodes[n], recipe) for i, n in places}
+    return Way(name, unique, {place: choice for place, choice in choices.items() if choice is not None})
 
 
 def entry_for(graph: Subgraph, node: Node, bits: int, block: int = 0, wide: bool = True) -> dict[str, Any]:
@@ -113,16 +113,16 @@ def entry_for(graph: Subgraph, node: Node, bits: int, block: int = 0, wide: bool
         return _half(_regex(graph, node), _name(node))
     plain = bits == 8 or node.op is BATCH_MATMUL
     algorithm = "GPTQ" if node.op is FULLY_CONNECTED else "min_max_uniform_quantize" if plain else "MSE"
-    made = entry(bits, block, algorithm, regex=_regex(graph, node), operation=_name(node), widened=wide)
+    stored = entry(bits, block, algorithm, regex=_regex(graph, node), operation=_name(node), widened=wide)
     if node.op is CONV_2D and has_moments(graph, node):
-        made["op_config"]["weight_tensor_config"]["algorithm_params"] = {"compensate": True}
-    return made
+        stored["op_config"]["weight_tensor_config"]["algorithm_params"] = {"compensate": True}
+    return stored
 
 
 def _half(regex: str, operation: str) -> dict[str, Any]:
-    made = entry(8, algorithm="float_casting", regex=regex, operation=operation, widened=True)
-    made["op_config"]["weight_tensor_config"] = {"num_bits": 16, "dtype": "FLOAT"}
-    return made
+    halves = entry(8, algorithm="float_casting", regex=regex, operation=operation, widened=True)
+    halves["op_config"]["weight_tensor_config"] = {"num_bits": 16, "dtype": "FLOAT"}
+    return halves
 
 
 def address_of(data: Array) -> int:

@@ -29,8 +29,7 @@ def unused(model: Model, recipe: Recipe) -> Iterator[str]:
 def _why(entry: Entry, count: int) -> str:
     if not count:
         return "fits no operator"
-    what = "operators" if entry.operation == ALL else entry.operation
+    operators = "operators" if entry.operation == ALL else entry.operation
     kinds = "activations" if entry.config.mode is Mode.STATIC else "weights"
-    return (
-        f"counts for none of the {count} {what} that it fits: later entries do, or there are no kernels of such {kinds}"
-    )
+    fits = f"counts for none of the {count} {operators} that it fits"
+    return f"{fits}: later entries do, or there are no kernels of such {kinds}"

@@ -15,8 +15,8 @@ _MIXES = 96  # of operands, over all sizes
 
 def positions_of(layer: Layer) -> Sequence[int]:
     """Return the weight positions of a layer that is one node with several weights, e.g. recurrent; else none."""
-    found = [choice.forms for way in layer.ways for choice in way.chosen.values()] if layer.by_operand else []
-    return [*found[0]] if len(layer.places) == 1 and found and len(found[0]) > 1 else []
+    forms = [choice.forms for way in layer.ways for choice in way.chosen.values()] if layer.by_operand else []
+    return [*forms[0]] if len(layer.places) == 1 and forms and len(forms[0]) > 1 else []
 
 
 def mixed(model: Model, layer: Layer, forms: Mapping[int, str]) -> Way:
@@ -32,17 +32,17 @@ def mixes(items: Sequence[Sequence[Option]]) -> list[tuple[int, ...]]:
     """Return the best options of operands, for budgets of all sizes."""
     choices = choices_of(items)
     budgets = (choices.floor * (1 - number / _MIXES) for number in range(_MIXES))
-    found = (choices.within(max(budget, choices.floor)) for budget in budgets)
-    return [*dict.fromkeys(tuple(picked) for picked in found if picked is not None)]
+    picks = (choices.within(max(budget, choices.floor)) for budget in budgets)
+    return [*dict.fromkeys(tuple(picked) for picked in picks if picked is not None)]
 
 
 def _entry(graph: Subgraph, node: Node, operands: Mapping[int, str]) -> dict[str, Any]:
     """Return the entry for a node, with the fewest bits of any operand, which the peer uses for all."""
-    made = entry_for(graph, node, min((FORMS[name][0] for name in operands.values()), default=16))
-    weights = made["op_config"]["weight_tensor_config"]
+    widest = entry_for(graph, node, min((FORMS[name][0] for name in operands.values()), default=16))
+    weights = widest["op_config"]["weight_tensor_config"]
     named = {str(position): name for position, name in operands.items()}
     weights["algorithm_params"] = weights.get("algorithm_params", {}) | {"operands": named}
-    return made
+    return widest
 
 
 def _at(model: Model, place: Place) -> tuple[Subgraph, Node]:

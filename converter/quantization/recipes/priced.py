@@ -92,25 +92,25 @@ class Priced:
             graphs[i] = narrowed(graph, own, known.get(i, {}), self._kept).graph if own else graph
         return replace(of, subgraphs=tuple(graphs))
 
-    def errors(self, made: Model) -> list[float]:
+    def errors(self, changed: Model) -> list[float]:
         """Return the squared error of each output, relative to its signal."""
-        return self._errors(made, self.samples[: self.measured])
+        return self._errors(changed, self.samples[: self.measured])
 
-    def _errors(self, made: Model, samples: Sequence[Sample]) -> list[float]:
+    def _errors(self, changed: Model, samples: Sequence[Sample]) -> list[float]:
         """Return the errors of a model or of a tail, on the given samples."""
-        run, found = QuantizedRunner(made), dict[tuple[str, str], Difference]()
+        run, differences = QuantizedRunner(changed), dict[tuple[str, str], Difference]()
         for sample, wanted in zip(samples, self._tails.expected, strict=False):
             got = run(sample)
             for name, value in wanted.items():
-                found.setdefault((sample[0].key, name), Difference()).add(value, got[name])
-        return [min(10 ** (-max(of.sqnr_db, -_WORST_DB) / 10), 10 ** (_WORST_DB / 10)) for of in found.values()]
+                differences.setdefault((sample[0].key, name), Difference()).add(value, got[name])
+        return [min(10 ** (-max(of.sqnr_db, -_WORST_DB) / 10), 10 ** (_WORST_DB / 10)) for of in differences.values()]
 
     @cached_property
     def _found(self) -> list[Layer]:
-        found = layers_of(self.model, widened=self.widened)
-        if not found:
+        layers = layers_of(self.model, widened=self.widened)
+        if not layers:
             raise ConversionError("quantize: the model has no weights in float to search bits for")
-        return found
+        return layers
 
     @cached_property
     def _tails(self) -> Tails:
@@ -124,12 +124,12 @@ class Priced:
 
     @cached_property
     def _priced(self) -> list[tuple[Layer, list[Option]]]:
-        found = list[tuple[Layer, list[Option]]]()
+        options = list[tuple[Layer, list[Option]]]()
         for number, layer in enumerate(self._found):
             self.progress(number, len(self._found))
-            found.append(self._priced_layer(layer))
-        self.progress(len(found), len(found))
-        return found
+            options.append(self._priced_layer(layer))
+        self.progress(len(options), len(options))
+        return options
 
     def _priced_layer(self, layer: Layer) -> tuple[Layer, list[Option]]:
         """Return a layer with the costs of its ways; small layers are not split by operand."""
@@ -183,10 +183,10 @@ class _Alone:
         """Return the cost of a choice for the layer while all others stay in float. most: samples to measure on."""
         if not chosen:
             return Option(0, 0.0)
-        size = len(write(self._made(self.part, chosen))) - self._bytes
-        return Option(size, sum(self.of._errors(self._made(self.tail.part, chosen), self.tail.samples[:most])))
+        size = len(write(self._stored(self.part, chosen))) - self._bytes
+        return Option(size, sum(self.of._errors(self._stored(self.tail.part, chosen), self.tail.samples[:most])))
 
-    def _made(self, part: Part, chosen: Mapping[Place, Choice]) -> Model:
+    def _stored(self, part: Part, chosen: Mapping[Place, Choice]) -> Model:
         moments: dict[int, dict[int, Moments]] = {}
         for place in chosen.keys() & part.places.keys():
             i, n = part.places[place]

@@ -148,13 +148,13 @@ def _operation(where: str, name: str) -> str:
 def _config(where: str, config: _OpConfig, algorithm: Algorithm) -> Config:
     activations, path = config.activation_tensor_config, f"{where}.op_config"
     mode = _mode(path, config.compute_precision, config.explicit_dequantize, activations is not None)
-    made = _weights(f"{path}.weight_tensor_config", config.weight_tensor_config, algorithm, mode)
+    weights = _weights(f"{path}.weight_tensor_config", config.weight_tensor_config, algorithm, mode)
     type_ = None if activations is None else _activations(f"{path}.activation_tensor_config", activations)
-    if mode is Mode.STATIC and (made["block"] or made["bits"] not in (8, 4)):
+    if mode is Mode.STATIC and (weights["block"] or weights["bits"] not in (8, 4)):
         raise Misfit(f"{where}: integer activations need weights of 8 or 4 bits without blocks")
     if mode is Mode.STATIC and (algorithm.rotates or algorithm.scales):
         raise Misfit(f"{where}: {algorithm.value} needs float activations")
-    return Config(mode, activations=type_, least=config.min_weight_elements, **made)
+    return Config(mode, activations=type_, least=config.min_weight_elements, **weights)
 
 
 def _mode(path: str, precision: str, explicit: bool, activations: bool) -> Mode:

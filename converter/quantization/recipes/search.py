@@ -35,8 +35,10 @@ class Search:
     def _point(self, picked: Sequence[int]) -> Point:
         key = tuple(picked)
         if key not in self._measured:
-            made = self._made(key)
-            self._measured[key] = Point(len(write(made)), _db(max(self.of.errors(made))), self._predicted(key), key)
+            changed = self._quantized(key)
+            self._measured[key] = Point(
+                len(write(changed)), _db(max(self.of.errors(changed))), self._predicted(key), key
+            )
         return self._measured[key]
 
     @cached_property
@@ -44,7 +46,7 @@ class Search:
         """The points whose files were written."""
         return {}
 
-    def _made(self, picked: Sequence[int]) -> Model:
+    def _quantized(self, picked: Sequence[int]) -> Model:
         ways = [layer.ways[o] for layer, o in zip(self.of.layers, picked, strict=True)]
         return self.of.made({place: choice for way in ways for place, choice in way.chosen.items()})
 
@@ -93,10 +95,10 @@ class Search:
         for _ in range(_ROUNDS):
             for picked in neighbours(self.of.options, best.picked, more(best), _NEIGHBOURS):
                 self._point(picked)
-            found = chosen()
-            if found.picked == best.picked:
+            refined = chosen()
+            if refined.picked == best.picked:
                 break
-            best = found
+            best = refined
         return best
 
     def _note(self, best: Point, budget: int) -> str:
@@ -110,7 +112,7 @@ class Search:
                 "those that come nearer have larger errors"
             )
         nearest = self.choices.next_to(budget - self.of.float_bytes)
-        sizes = {best.size_bytes, *(len(write(self._made(picked))) for picked in nearest)}
+        sizes = {best.size_bytes, *(len(write(self._quantized(picked))) for picked in nearest)}
         below, above = max(s for s in sizes if s <= budget), min((s for s in sizes if s > budget), default=None)
         if below > best.size_bytes:
             return f"{best.size_bytes} of {budget} bytes: the most accurate of {len(within)} files that were measured"

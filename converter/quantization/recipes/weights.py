@@ -130,9 +130,9 @@ class _Weights:
 
         def store(tensor: int, form: Format) -> TensorSpec:
             spec = graph.tensors[tensor]
-            made = self._stored(spec, form, moments.get(tensor))
-            self._rows[tensor, form] = _row(readers[tensor], spec, made, form)
-            return made
+            narrow = self._stored(spec, form, moments.get(tensor))
+            self._rows[tensor, form] = _row(readers[tensor], spec, narrow, form)
+            return narrow
 
         if any(use.widened for *_, use in reads) or any(node.op is DEQUANTIZE for node in graph.nodes):
             check_states(graph, "weights that are widened")
@@ -140,10 +140,10 @@ class _Weights:
         return Narrowed(done, tuple(self._rows.values()), tuple(self._notes))
 
 
-def _row(node: Node, spec: TensorSpec, made: TensorSpec, form: Format) -> StoredWeights:
+def _row(node: Node, spec: TensorSpec, narrow: TensorSpec, form: Format) -> StoredWeights:
     assert spec.data is not None
     difference = Difference()
-    difference.add(spec.data, widened(made))
-    count = stored_bytes(made.type, made.size) or 0
-    scales = 0 if made.quantization is None else made.quantization.scale.nbytes
+    difference.add(spec.data, widened(narrow))
+    count = stored_bytes(narrow.type, narrow.size) or 0
+    scales = 0 if narrow.quantization is None else narrow.quantization.scale.nbytes
     return StoredWeights(node.op.name, spec.name, str(form), spec.data.nbytes, count + scales, difference.sqnr_db)

@@ -4,10 +4,10 @@ from litecl.delegate.gpu.ops.gated_conv_2d import GATED, GatedOptions
 from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
 from litecl.delegate.plan.fusion import Found, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
-from litecl.interpreter.match import Any, Pattern
+from litecl.interpreter.match import AnyTensor, Pattern
 from litecl.interpreter.ops.binary import MUL
 
-_GATED = Pattern(POINTWISE, [Pattern(MUL, [Any("a"), Any("b")], name="gated"), ...])
+_GATED = Pattern(POINTWISE, [Pattern(MUL, [AnyTensor("a"), AnyTensor("b")], name="gated"), ...])
 _VECTOR = 4  # channels per load
 
 

@@ -8,11 +8,11 @@ from litecl.delegate.matmul.attention import AttentionOptions
 from litecl.delegate.ops.attention import ATTENTION
 from litecl.delegate.plan.fusion import Found, Rule, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
-from litecl.interpreter.match import Any, Constant, Pattern
+from litecl.interpreter.match import AnyTensor, Constant, Pattern
 from litecl.interpreter.ops.transpose import TRANSPOSE
 
 _QUERIES, _KEYS, _VALUES, _RESULT = range(4)
-_TURNED = Pattern(TRANSPOSE, [Any("x"), Constant("turn")])
+_TURNED = Pattern(TRANSPOSE, [AnyTensor("x"), Constant("turn")])
 
 
 def heads(graph: RegionGraph) -> RegionGraph:
@@ -22,7 +22,7 @@ def heads(graph: RegionGraph) -> RegionGraph:
 
 def _operand(position: int) -> Rule:
     """Return the rule that fuses an operand's transposition."""
-    others = [Any(str(i)) for i in range(position)]
+    others = [AnyTensor(str(i)) for i in range(position)]
     return matching(Pattern(ATTENTION, [*others, _TURNED, ...]), partial(_read, position))
 
 

@@ -8,9 +8,9 @@ from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
 from litecl.delegate.plan.fusion import Found, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.graph import ABSENT
-from litecl.interpreter.match import Any, Pattern
+from litecl.interpreter.match import AnyTensor, Pattern
 
-_INVERTED = Pattern(SEPARABLE, [Pattern(POINTWISE, [Any("image"), ...]), ...])
+_INVERTED = Pattern(SEPARABLE, [Pattern(POINTWISE, [AnyTensor("image"), ...]), ...])
 # Every tile recomputes its part of the first convolution, which only pays for a small one.
 _MOST_HIDDEN = 1 << 20
 _CLAMP = "CLAMP"

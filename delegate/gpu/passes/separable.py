@@ -6,10 +6,10 @@ from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
 from litecl.delegate.plan.fusion import Found, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.graph import ABSENT
-from litecl.interpreter.match import Any, Constant, Pattern
+from litecl.interpreter.match import AnyTensor, Constant, Pattern
 
 (_DEPTHWISE,) = depthwise_conv_2d.CL_OPS
-_SEPARABLE = Pattern(POINTWISE, [Pattern(_DEPTHWISE, [Any("image"), Constant("taps"), ...]), ...])
+_SEPARABLE = Pattern(POINTWISE, [Pattern(_DEPTHWISE, [AnyTensor("image"), Constant("taps"), ...]), ...])
 _VECTOR = 4  # channels per load
 # Every tile recomputes its part of the first convolution, which only pays for a small one.
 _MOST_FLOPS = 5e7

@@ -14,7 +14,7 @@ from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.delegate.plan.masks import repeated
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Shape
-from litecl.interpreter.match import Any, Behind, Pattern
+from litecl.interpreter.match import AnyTensor, Behind, Pattern
 from litecl.interpreter.ops.binary import ADD, DIV, MUL
 from litecl.interpreter.ops.concatenation import CONCATENATION
 from litecl.interpreter.ops.reshape import RESHAPE
@@ -22,18 +22,22 @@ from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.ops.slice import SLICE
 
 (_PRODUCT,), _SOFTMAX = batch_matmul.CL_OPS, softmax.CL_OPS[0]
-_SCORES = Behind((RESHAPE, ADD, MUL, DIV, SELECT_V2), Pattern(_PRODUCT, [Any("queries"), Any("keys")]))
+_SCORES = Behind((RESHAPE, ADD, MUL, DIV, SELECT_V2), Pattern(_PRODUCT, [AnyTensor("queries"), AnyTensor("keys")]))
 _WEIGHTS = Behind((RESHAPE,), Pattern(_SOFTMAX, [_SCORES]))
-_ATTENTION = Pattern(_PRODUCT, [_WEIGHTS, Any("values")])
+_ATTENTION = Pattern(_PRODUCT, [_WEIGHTS, AnyTensor("values")])
 _JOINED = Pattern(
-    CONCATENATION, [Pattern(_PRODUCT, [Any("queries"), Any(keys)]) for keys in ("keys", "more keys")], name="joined"
+    CONCATENATION,
+    [Pattern(_PRODUCT, [AnyTensor("queries"), AnyTensor(keys)]) for keys in ("keys", "more keys")],
+    name="joined",
 )
 _PARTED = Pattern(_SOFTMAX, [Behind((ADD, MUL, DIV, SELECT_V2), _JOINED)], name="weights")
 _OF_TWO = Pattern(
     ADD,
     [
-        Pattern(_PRODUCT, [Pattern(SLICE, [_PARTED, Any("begin"), ...]), Any("values")]),
-        Pattern(_PRODUCT, [Pattern(SLICE, [Any("weights"), Any("more begin"), ...]), Any("more values")]),
+        Pattern(_PRODUCT, [Pattern(SLICE, [_PARTED, AnyTensor("begin"), ...]), AnyTensor("values")]),
+        Pattern(
+            _PRODUCT, [Pattern(SLICE, [AnyTensor("weights"), AnyTensor("more begin"), ...]), AnyTensor("more values")]
+        ),
     ],
 )
 

@@ -10,10 +10,10 @@ from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
 from litecl.delegate.plan.fusion import Found, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.graph import ABSENT, Array, Shape
-from litecl.interpreter.match import Any, Constant, Pattern
+from litecl.interpreter.match import AnyTensor, Constant, Pattern
 
 (_DEPTHWISE,) = depthwise_conv_2d.CL_OPS
-_CONVOLUTION = Pattern(POINTWISE, [Any("image"), Constant("filter"), ...])
+_CONVOLUTION = Pattern(POINTWISE, [AnyTensor("image"), Constant("filter"), ...])
 _BANDED = Pattern(POINTWISE, [Pattern(_DEPTHWISE, [_CONVOLUTION, Constant("taps"), ...]), ...])
 _LEAST_BYTES = 1 << 20  # of the first result; a smaller one stays in the cache anyway
 _MOST_WEIGHTS = 1 << 15  # elements of a filter, which is packed for every band

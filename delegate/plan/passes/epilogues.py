@@ -6,11 +6,11 @@ from litecl.delegate.plan.activations import activation_after
 from litecl.delegate.plan.fusion import fuse
 from litecl.delegate.plan.graph import NONE, RegionGraph, RegionNode
 from litecl.delegate.plan.passes.joins import Places, joins
-from litecl.interpreter.match import Any, Pattern, match_node
+from litecl.interpreter.match import AnyTensor, Pattern, match_node
 from litecl.interpreter.ops.binary import ADD
 from litecl.interpreter.schema import TensorType
 
-_SUM = Pattern(ADD, [Any("result"), Any("addend")])
+_SUM = Pattern(ADD, [AnyTensor("result"), AnyTensor("addend")])
 
 
 def epilogues(graph: RegionGraph) -> RegionGraph:

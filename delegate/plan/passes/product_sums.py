@@ -3,13 +3,16 @@
 from litecl.delegate.ops.product_sum import PRODUCT_SUM, ProductSumOptions, steps_of
 from litecl.delegate.plan.fusion import Found, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
-from litecl.interpreter.match import Any, Constant, Pattern
+from litecl.interpreter.match import AnyTensor, Constant, Pattern
 from litecl.interpreter.ops.binary import MUL
 from litecl.interpreter.ops.reduce import MEAN, SUM
 from litecl.interpreter.ops.unary import SQUARE
 from litecl.interpreter.schema import TensorType
 
-_PRODUCTS = (Pattern(MUL, [Any("a"), Any("b")], name="products"), Pattern(SQUARE, [Any("a")], name="products"))
+_PRODUCTS = (
+    Pattern(MUL, [AnyTensor("a"), AnyTensor("b")], name="products"),
+    Pattern(SQUARE, [AnyTensor("a")], name="products"),
+)
 _SUMS = [Pattern(op, [products, Constant("axes")]) for op in (SUM, MEAN) for products in _PRODUCTS]
 
 

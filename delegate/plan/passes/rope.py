@@ -10,7 +10,7 @@ from litecl.delegate.ops.rope import MOST_DIMS, ROPE, RopeOptions
 from litecl.delegate.plan.fusion import Found, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.graph import Shape
-from litecl.interpreter.match import Any, Behind, Constant, Pattern
+from litecl.interpreter.match import AnyTensor, Behind, Constant, Pattern
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MUL, SUB
 from litecl.interpreter.ops.cast import CAST
@@ -27,7 +27,7 @@ _POSITIONS = (_FLOAT, TensorType.INT32, TensorType.INT64)
 
 
 def _product(a: str, b: str) -> Pattern:
-    return Pattern(MUL, [Any(a), Any(b)])
+    return Pattern(MUL, [AnyTensor(a), AnyTensor(b)])
 
 
 # (a + ib) (c + is), real and imaginary parts concatenated; and x c + (-b, a) s with the halves a and b of x.
@@ -35,19 +35,21 @@ _PARTS = Pattern(
     CONCATENATION,
     [Pattern(SUB, [_product("a", "c"), _product("b", "s")]), Pattern(ADD, [_product("b", "c"), _product("a", "s")])],
 )
-_NEGATIVES = (Pattern(NEG, [Any("b")]), Pattern(MUL, [Any("b"), Constant("minus")]))
+_NEGATIVES = (Pattern(NEG, [AnyTensor("b")]), Pattern(MUL, [AnyTensor("b"), Constant("minus")]))
 _SUMS = tuple(
-    Pattern(ADD, [_product("x", "c"), Pattern(MUL, [Pattern(CONCATENATION, [negative, Any("a")]), Any("s")])])
+    Pattern(
+        ADD, [_product("x", "c"), Pattern(MUL, [Pattern(CONCATENATION, [negative, AnyTensor("a")]), AnyTensor("s")])]
+    )
     for negative in _NEGATIVES
 )
-_TURNED = Pattern(ROPE, [Pattern(TRANSPOSE, [Any("x"), Constant("turn")]), ...])
-_RESHAPED = Pattern(ROPE, [Pattern(RESHAPE, [Any("x"), ...]), ...])
-_ANGLES = Pattern(MUL, [Pattern(CAST, [Any("positions")]), Constant("frequencies")], name="angles")
+_TURNED = Pattern(ROPE, [Pattern(TRANSPOSE, [AnyTensor("x"), Constant("turn")]), ...])
+_RESHAPED = Pattern(ROPE, [Pattern(RESHAPE, [AnyTensor("x"), ...]), ...])
+_ANGLES = Pattern(MUL, [Pattern(CAST, [AnyTensor("positions")]), Constant("frequencies")], name="angles")
 _ANGLED = Pattern(
     ROPE,
     [
-        Any("x"),
-        Behind((RESHAPE,), Pattern(COS, [Any("angles")])),
+        AnyTensor("x"),
+        Behind((RESHAPE,), Pattern(COS, [AnyTensor("angles")])),
         Behind((RESHAPE,), Pattern(SIN, [_ANGLES])),
     ],
 )

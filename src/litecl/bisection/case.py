@@ -38,9 +38,9 @@ def write_case(found: Bisection, folder: Path) -> list[Path]:
     return [folder / name for name in (_MODEL, _INPUTS, _EXPECTED)]
 
 
-def command(found: Bisection, folder: Path) -> str:
+def command(bisection: Bisection, folder: Path) -> str:
     """Return a command that reproduces the fault from the files, on the same device with its default options."""
-    runtimes = "--suspect", str(found.suspect), "--reference", str(found.reference)
-    bounds = "--relative", str(found.tolerance.relative), "--steps", str(found.tolerance.steps)
+    runtimes = "--suspect", str(bisection.suspect), "--reference", str(bisection.reference)
+    bounds = "--relative", str(bisection.tolerance.relative), "--steps", str(bisection.tolerance.steps)
     files = str(folder / _MODEL), "--input", str(folder / _INPUTS)
     return shlex.join(("litecl", "bisect", *files, *runtimes, *bounds))

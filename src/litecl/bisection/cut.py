@@ -28,14 +28,14 @@ def cut(model: Model, subgraph: int, nodes: Sequence[int], values: Mapping[int, 
     """
     graph = model.subgraphs[subgraph]
     inner = [graph.nodes[i] for i in nodes]
-    made = [t for node in inner for t in node.outputs]
-    own, chosen = {ABSENT, *made}, {*nodes}
+    computed = [t for node in inner for t in node.outputs]
+    own, chosen = {ABSENT, *computed}, {*nodes}
     read = dict.fromkeys(t for node in inner for t in node.inputs if t not in own)
     inputs = tuple(t for t in read if _is_given(graph.tensors[t]))
     plain = inner if subgraph else [node for node in inner if not _has_own_states(graph, node)]
-    _require_separable(model, graph, plain, (*inputs, *made))
+    _require_separable(model, graph, plain, (*inputs, *computed))
     others = {t for i, node in enumerate(graph.nodes) if i not in chosen for t in node.inputs} | {*graph.outputs}
-    outputs = tuple(t for t in made if t in others) or tuple(made)
+    outputs = tuple(t for t in computed if t in others) or tuple(computed)
     return Cut(_model(model, graph, inner, inputs, outputs, values), inputs, outputs)
 
 
@@ -77,12 +77,12 @@ def _model(
     """Return a model whose first subgraph has these nodes and the tensors that they need."""
     named = [t for node in nodes for t in (*node.inputs, *node.outputs, *node.intermediates) if t != ABSENT]
     used = sorted({*named, *inputs, *outputs})
-    place = {t: position for position, t in enumerate(used)} | {ABSENT: ABSENT}
+    numbers = {t: position for position, t in enumerate(used)} | {ABSENT: ABSENT}
     first = Subgraph(
         tuple(_shaped(graph.tensors[t], values.get(t)) for t in used),
-        tuple(place[t] for t in inputs),
-        tuple(place[t] for t in outputs),
-        tuple(node.moved(place) for node in nodes),
+        tuple(numbers[t] for t in inputs),
+        tuple(numbers[t] for t in outputs),
+        tuple(node.moved(numbers) for node in nodes),
         "main",
     )
     needed = reached(model, nodes)

@@ -105,14 +105,14 @@ def bisect(
     values, whole = search.values(parsed, 0, given), search.whole(parsed, given)
     error = worst(suspected.prepare(whole)(given), right.prepare(whole)(given), search.tolerance)
     nodes = len(parsed.subgraphs[0].nodes)
-    found = Bisection(suspect, reference, "right", search.tolerance, nodes, error, halves=halves)
+    bisection = Bisection(suspect, reference, "right", search.tolerance, nodes, error, halves=halves)
     if error is None:
-        return found
+        return bisection
     fault = search.fault(parsed, 0, values)
     if fault is not None:
-        return replace(found, verdict="fault", fault=fault, notes=tuple(search.notes))
+        return replace(bisection, verdict="fault", fault=fault, notes=tuple(search.notes))
     growth = tuple(search.growth(parsed, 0, values))
-    return replace(found, verdict="rounding", growth=growth, notes=tuple(search.notes))
+    return replace(bisection, verdict="rounding", growth=growth, notes=tuple(search.notes))
 
 
 def _require_runtimes(model: Any, *names: str) -> None:
@@ -139,6 +139,6 @@ def _with_names(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options with ``keep_float`` by result names, which also hold in parts of the model."""
     if not options.get("keep_float"):
         return {**options}
-    places = kept_in_float(model, options["keep_float"])
-    specs = [model.subgraphs[i].tensors[t] for i, n in places for t in model.subgraphs[i].nodes[n].outputs]
+    kept = kept_in_float(model, options["keep_float"])
+    specs = [model.subgraphs[i].tensors[t] for i, n in kept for t in model.subgraphs[i].nodes[n].outputs]
     return {**options, "keep_float": sorted({spec.name for spec in specs} - {""})}

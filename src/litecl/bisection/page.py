@@ -27,10 +27,10 @@ def page(model: str, data: Mapping[str, Any]) -> str:
         *_halves(data["halves"]),
         Part("Notes", ("what could not be looked at",), tuple((note,) for note in data["notes"])),
     )
-    return sheet(Sheet("litecl bisect", f"{data['suspect']} against {data['reference']}", (*_told(data), model), parts))
+    return sheet(Sheet("litecl bisect", f"{data['suspect']} against {data['reference']}", (*_lead(data), model), parts))
 
 
-def _told(data: Mapping[str, Any]) -> tuple[str, ...]:
+def _lead(data: Mapping[str, Any]) -> tuple[str, ...]:
     fault, output, halves = data["fault"] or {}, data["output"], data["halves"]
     names = [f"{op} (node {node})" for op, node in zip(fault.get("ops", ()), fault.get("nodes", ()), strict=True)]
     loop = f", in iteration {'.'.join(map(str, fault['iterations']))}" if fault.get("iterations") else ""

@@ -69,18 +69,18 @@ class Search:
         whole = body(model, subgraph, dict(zip(graph.inputs, given, strict=True)))
         runtime = runner.load(write(whole.model), preserve=True)
         run(runtime, given, runner.name)
-        found = dict(zip(graph.inputs, given, strict=True))
+        tensors = dict(zip(graph.inputs, given, strict=True))
         used = {t for node in graph.nodes for t in (*node.inputs, *node.outputs, *node.intermediates) if t != ABSENT}
-        for place, tensor in enumerate(sorted({*used, *graph.inputs, *graph.outputs})):
+        for number, tensor in enumerate(sorted({*used, *graph.inputs, *graph.outputs})):
             data = graph.tensors[tensor].data
             if data is not None:
-                found[tensor] = data
-            elif tensor not in found:
+                tensors[tensor] = data
+            elif tensor not in tensors:
                 try:
-                    found[tensor] = runtime.get_tensor(place)
+                    tensors[tensor] = runtime.get_tensor(number)
                 except (LiteclError, ValueError):  # not readable: a resource or an intermediate
                     continue
-        return found
+        return tensors
 
     def fault(self, model: Model, subgraph: int, values: Values, iterations: tuple[int, ...] = ()) -> Fault | None:
         """Return the fault in a subgraph that is wrong as a whole; None if no part is wrong by itself."""
@@ -103,10 +103,10 @@ class Search:
         nodes can't run apart.
         """
         try:
-            made = cut(model, subgraph, nodes, values)
+            part = cut(model, subgraph, nodes, values)
             self.tick(_named(model, subgraph, nodes))
-            got = self.suspect.prepare(write(made.model))([values[t] for t in made.inputs])
-            return worst(got, [values[t] for t in made.outputs], self.tolerance)
+            got = self.suspect.prepare(write(part.model))([values[t] for t in part.inputs])
+            return worst(got, [values[t] for t in part.outputs], self.tolerance)
         except KeyError as error:
             self._note(model, subgraph, nodes, f"tensor {error} has no value to compare with")
         except LiteclError as error:
@@ -119,26 +119,26 @@ class Search:
             return self._growth_at_once(model, subgraph, values)
         nodes = model.subgraphs[subgraph].nodes
         step = -(-len(nodes) // _MOST_POINTS)
-        found = []
+        growth = []
         for last in sorted({*range(step - 1, len(nodes), step), len(nodes) - 1}):
             try:
-                made = cut(model, subgraph, range(last + 1), values)
-                got = self.suspect.prepare(write(made.model))([values[t] for t in made.inputs])
+                part = cut(model, subgraph, range(last + 1), values)
+                got = self.suspect.prepare(write(part.model))([values[t] for t in part.inputs])
             except (LiteclError, KeyError):
                 continue
-            own = [(a, values[t]) for a, t in zip(got, made.outputs, strict=True) if t in nodes[last].outputs]
-            found.append(Growth(last, nodes[last].op.name, max((size_of(a, b) for a, b in own), default=0.0)))
-        return found
+            own = [(a, values[t]) for a, t in zip(got, part.outputs, strict=True) if t in nodes[last].outputs]
+            growth.append(Growth(last, nodes[last].op.name, max((size_of(a, b) for a, b in own), default=0.0)))
+        return growth
 
     def _growth_at_once(self, model: Model, subgraph: int, values: Values) -> list[Growth]:
         """Return the growth from a single run: a suspect that doesn't fuse yields the results of all nodes."""
         graph = model.subgraphs[subgraph]
         got = self._values(self.suspect, model, subgraph, [values[t] for t in graph.inputs])
-        found = []
+        growth = []
         for i, node in enumerate(graph.nodes):
             sizes = [size_of(got[t], values[t]) for t in node.outputs if t in got and t in values]
-            found += [Growth(i, node.op.name, max(sizes))] if sizes else []
-        return found
+            growth += [Growth(i, node.op.name, max(sizes))] if sizes else []
+        return growth
 
     def _part(self, model: Model, subgraph: int, values: Values, first: int, end: int) -> list[int] | None:
         """Narrow nodes from first to end, which are wrong together, to the fewest adjacent ones that still are."""
@@ -172,8 +172,8 @@ class Search:
             if node.op.name == "IF":
                 callees, given = (callees[0 if given[0].item() else 1],), given[1:]
             for callee in callees:
-                if (found := self._in_call(model, callee, given, iterations)) is not None:
-                    return found
+                if (fault := self._in_call(model, callee, given, iterations)) is not None:
+                    return fault
         except (ModelError, KeyError) as error:
             self.notes.append(f"{node.op.name}: its subgraphs do not run apart: {error}")
         return None
@@ -212,11 +212,11 @@ class Search:
         error = self.wrong(model, subgraph, nodes, values)
         if error is None:  # not reproducible: it was wrong before
             return None
-        graph, made = model.subgraphs[subgraph], cut(model, subgraph, nodes, values)
-        inputs, expected = ([values[t] for t in tensors] for tensors in (made.inputs, made.outputs))
-        name = graph.tensors[made.outputs[error.output]].name
+        graph, part = model.subgraphs[subgraph], cut(model, subgraph, nodes, values)
+        inputs, expected = ([values[t] for t in tensors] for tensors in (part.inputs, part.outputs))
+        name = graph.tensors[part.outputs[error.output]].name
         ops = tuple(graph.nodes[i].op.name for i in nodes)
-        return Fault(subgraph, tuple(nodes), ops, iterations, name, error, made.model, tuple(inputs), tuple(expected))
+        return Fault(subgraph, tuple(nodes), ops, iterations, name, error, part.model, tuple(inputs), tuple(expected))
 
     def _note(self, model: Model, subgraph: int, nodes: Sequence[int], why: str) -> None:
         note = f"{_named(model, subgraph, nodes)} was not looked at by itself: {why}"

@@ -53,14 +53,14 @@ class Finding:
     def what(self, share: float) -> tuple[str, ...]:
         """Describe the problems. share: the tolerated error, and the tolerated share of numbers that become 0."""
         passing = (("a result", self.result), ("a partial sum", self.sum), ("an operand", self.operand))
-        said = [f"{what} of {value:,.6g} passes 65,504" for what, value in passing if value]
+        problems = [f"{name} of {value:,.6g} passes 65,504" for name, value in passing if value]
         if self.vanished > share * self.elements:
-            said.append(f"{self.vanished:,} of {self.elements:,} numbers become 0")
-        if not said and not np.isfinite(self.error):
-            said.append("the result is not finite")
+            problems.append(f"{self.vanished:,} of {self.elements:,} numbers become 0")
+        if not problems and not np.isfinite(self.error):
+            problems.append("the result is not finite")
         if self.error > share and np.isfinite(self.error):
-            said.append(f"loses {self.error:.2%}")
-        return tuple(said)
+            problems.append(f"loses {self.error:.2%}")
+        return tuple(problems)
 
 
 @dataclass(frozen=True)
@@ -113,18 +113,18 @@ def survey(
     def error(kept: Sequence[Place]) -> float:
         tick(f"the model in halves, {len(kept)} nodes in float32" if kept else "the model in halves")
         got = _run(content, given, Emulation(mode, (*keep_float, *kept)))
-        found = worst(got, expected, Tolerance(0.0, tolerance.steps))
-        return 0.0 if found is None else found.size
+        beyond = worst(got, expected, Tolerance(0.0, tolerance.steps))
+        return 0.0 if beyond is None else beyond.size
 
     findings, whole = seen.findings(), error(())
-    found = Survey(mode, share, findings, whole, notes=_notes(model, mode))
+    result = Survey(mode, share, findings, whole, notes=_notes(model, mode))
     if whole <= share:
-        return found
+        return result
     needed = [finding.place for finding in findings if finding.overflows]
     others = sorted((f for f in findings if not f.overflows), key=lambda f: f.error, reverse=True)
     kept = fewest(needed, [f.place for f in others], lambda places: error(places) <= share)
     names = tuple(_called(model, place) for place in sorted(kept))
-    return Survey(mode, share, findings, whole, names, error(kept), found.notes)
+    return Survey(mode, share, findings, whole, names, error(kept), result.notes)
 
 
 def _run(content: bytes, given: Mapping[str, Array], emulation: Emulation) -> list[Array]:
@@ -156,7 +156,7 @@ class _Seen:
 
     model: Model
     is_stored: bool
-    found: dict[Place, Finding] = field(default_factory=dict)
+    by_place: dict[Place, Finding] = field(default_factory=dict)
 
     def add(self, ran: Ran) -> None:
         """Add a run of a node."""
@@ -164,10 +164,10 @@ class _Seen:
         graph = self.model.subgraphs[ran.subgraph]
         node = graph.nodes[ran.node]
         name = graph.tensors[node.outputs[0]].name if node.outputs else ""
-        before = self.found.get(place) or Finding(*place, node.op.name, name)
+        before = self.by_place.get(place) or Finding(*place, node.op.name, name)
         floats = [(a, b) for a, b in zip(ran.exact, ran.halves, strict=True) if a.dtype == np.float32]
         lost = [largest_lost(a, rounded(a)) for a, _ in floats] if self.is_stored else []
-        self.found[place] = replace(
+        self.by_place[place] = replace(
             before,
             result=max(before.result, *lost, 0.0),
             sum=max(before.sum, ran.sums),
@@ -180,7 +180,7 @@ class _Seen:
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the findings in file order."""
-        return tuple(self.found[place] for place in sorted(self.found))
+        return tuple(self.by_place[place] for place in sorted(self.by_place))
 
 
 def _count(which: Array) -> int:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from litecl.comparison import Difference, difference
 from litecl.interpreter.graph import Array
-from litecl.verify.difference import difference
 
 _QUANTIZED_BYTES = 2
 
@@ -23,61 +23,47 @@ class Tolerance:
 
     def of(self, dtype: np.dtype[Any]) -> float:
         """Return a type's largest allowed error: relative for floats, else in steps."""
-        if dtype.kind not in "iub":
+        if dtype.kind in "fc":
             return self.relative
         return self.steps if dtype.kind in "iu" and dtype.itemsize <= _QUANTIZED_BYTES else 0
 
 
 @dataclass(frozen=True)
 class Error:
-    """The worst element of a result. output: the tensor's position. size: relative error, or steps for integers.
+    """The worst element of a result, or a mismatch such as another shape, in a few words.
 
-    said: a mismatch that isn't a number, such as another shape.
+    output: the tensor's position. size: relative error, or steps for integers.
     """
 
     output: int
     size: float
-    place: tuple[int, ...] = ()
-    got: object = None
-    expected: object = None
-    said: str = ""
-
-    @property
-    def text(self) -> str:
-        """The error in a few words."""
-        if self.said:
-            return self.said
-        return f"{self.got} instead of {self.expected} at {list(self.place)}"
+    text: str
 
 
 def size_of(got: Array, expected: Array) -> float:
     """Return a tensor's error: relative to the largest magnitude for floats, in steps for integers, and infinite if
     more than values differ.
     """
-    found = difference(got, expected)
-    if found.wrong:
-        return np.inf
-    return found.ulp if expected.dtype.kind in "iub" else found.relative
+    return _size(difference(got, expected), expected.dtype)
 
 
 def worst(got: Sequence[Array], expected: Sequence[Array], tolerance: Tolerance) -> Error | None:
     """Return the worst element of all results beyond the tolerance, if any."""
-    errors = [
-        _error(position, a, b)
-        for position, (a, b) in enumerate(zip(got, expected, strict=True))
-        if size_of(a, b) > tolerance.of(b.dtype)
-    ]
+    errors = []
+    for output, (a, b) in enumerate(zip(got, expected, strict=True)):
+        apart = difference(a, b)
+        if (size := _size(apart, b.dtype)) > tolerance.of(b.dtype):
+            errors.append(Error(output, size, _text(apart, a, b)))
     return max(errors, key=lambda error: error.size, default=None)
 
 
-def _error(position: int, got: Array, expected: Array) -> Error:
-    size = size_of(got, expected)
-    if got.shape != expected.shape or got.dtype != expected.dtype or got.dtype.kind not in "fciub":
-        return Error(position, size, said=difference(got, expected).wrong)
-    wide = np.complex128 if got.dtype.kind == "c" else np.float64
-    a, b = got.astype(wide), expected.astype(wide)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    with np.errstate(invalid="ignore"):
-        apart = np.where(same, 0, np.nan_to_num(np.abs(a - b), nan=np.inf))
-    place = tuple(int(i) for i in np.unravel_index(int(np.argmax(apart)), got.shape))
-    return Error(position, size, place, got[place].item(), expected[place].item())
+def _size(apart: Difference, dtype: np.dtype[Any]) -> float:
+    if apart.wrong:
+        return np.inf
+    return apart.absolute if dtype.kind in "iub" else apart.relative
+
+
+def _text(apart: Difference, got: Array, expected: Array) -> str:
+    if got.shape != expected.shape or got.dtype != expected.dtype or got.dtype.kind in "OSU":
+        return apart.wrong
+    return f"{got[apart.index].item()} instead of {expected[apart.index].item()} at {list(apart.index)}"

@@ -49,14 +49,14 @@ def answers(
 ) -> list[RenderableType]:
     """Add the likeliest classes and boxes to a run's data, and return their tables. Raises ModelError."""
     names = labels_of(Path(args.model), args.labels)
-    found = detections(interpreter, names, args.least) if args.signature is None else None
+    boxes = detections(interpreter, names, args.least) if args.signature is None else None
     if args.draw is not None:
-        if found is None:
+        if boxes is None:
             raise ModelError("--draw: expected a model that ends in TFLite_Detection_PostProcess")
-        draw(_image_given(args), found, args.draw)
-    if found is not None:
-        data["detections"] = [asdict(each) for each in found]
-        return [_boxes(found, args.least)] + ([Text(str(args.draw))] if args.draw is not None else [])
+        draw(_image_given(args), boxes, args.draw)
+    if boxes is not None:
+        data["detections"] = [asdict(each) for each in boxes]
+        return [_boxes(boxes, args.least)] + ([Text(str(args.draw))] if args.draw is not None else [])
     if names is None and args.top is None:
         return []
     views, count = list[RenderableType](), args.top or TOP
@@ -86,16 +86,16 @@ def _image_given(args: argparse.Namespace) -> Path:
 def _classes(name: str, rows: Sequence[Sequence[dict[str, Any]]]) -> RenderableType:
     """Return a table of an output's likeliest classes, with a row column if there are several rows."""
     several = len(rows) > 1
-    made = table(*(("row",) if several else ()), "class", "score", "index")
+    view = table(*(("row",) if several else ()), "class", "score", "index")
     for number, row in enumerate(rows[:_MOST_ROWS]):
         for one in row:
-            made.add_row(*((str(number),) if several else ()), one["label"], f"{one['score']:.4f}", str(one["index"]))
+            view.add_row(*((str(number),) if several else ()), one["label"], f"{one['score']:.4f}", str(one["index"]))
     left = len(rows) - _MOST_ROWS
-    return titled(f"likeliest classes of {name}" + (f", {left} rows left out" if left > 0 else ""), made)
+    return titled(f"likeliest classes of {name}" + (f", {left} rows left out" if left > 0 else ""), view)
 
 
-def _boxes(found: Sequence[Detection], least: float) -> RenderableType:
-    made: Table = table("class", "score", "left", "top", "right", "bottom")
-    for each in found:
-        made.add_row(each.label, f"{each.score:.4f}", *(f"{edge:.3f}" for edge in each.box))
-    return titled(f"{len(found)} boxes with a score of at least {least:g}", made)
+def _boxes(boxes: Sequence[Detection], least: float) -> RenderableType:
+    view: Table = table("class", "score", "left", "top", "right", "bottom")
+    for each in boxes:
+        view.add_row(each.label, f"{each.score:.4f}", *(f"{edge:.3f}" for edge in each.box))
+    return titled(f"{len(boxes)} boxes with a score of at least {least:g}", view)

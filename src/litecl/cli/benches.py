@@ -69,36 +69,36 @@ def _row(case: Mapping[str, Any], subject: Mapping[str, Any]) -> Row:
     return Row(**figures | named)
 
 
-def view(found: Sequence[Row]) -> RenderableType:
+def view(measured: Sequence[Row]) -> RenderableType:
     """Return the table for a terminal. Models, devices and streams get columns only if there are several."""
-    told = {
-        "model": len({row.model for row in found}) > 1,
+    differing = {
+        "model": len({row.model for row in measured}) > 1,
         "runtime": True,
-        "device": len({row.device for row in found} - {""}) > 1,
+        "device": len({row.device for row in measured} - {""}) > 1,
         "threads": True,
-        "streams": any(row.streams > 1 for row in found),
+        "streams": any(row.streams > 1 for row in measured),
     }
-    leading = [name for name, shown in told.items() if shown]
-    process = ["process"] if any(row.process_peak_bytes is not None for row in found) else []
+    leading = [name for name, shown in differing.items() if shown]
+    process = ["process"] if any(row.process_peak_bytes is not None for row in measured) else []
     times = "prepare ms", "first ms", "median ms", "p5-p95 ms", "min ms", "runs/s", "runs"
-    made = table(*leading, *times, *process)
+    grid = table(*leading, *times, *process)
     rate_of_one: dict[tuple[str, ...], float] = {}
-    for row in found:
+    for row in measured:
         if row.per_second is None:
-            made.add_row(*(str(getattr(row, name)) for name in leading))
+            grid.add_row(*(str(getattr(row, name)) for name in leading))
             continue
         one = rate_of_one.setdefault((row.model, row.runtime, row.device, row.threads), row.per_second)
         rate = f"{row.per_second:.4g}" + (f" (x{row.per_second / one:.2f})" if row.streams > 1 else "")
         cells = f"{row.prepare_ms:.1f}", f"{row.first_ms:.3f}", f"{row.median_ms:.3f}"
         spread = f"{row.p5_ms:.3f}-{row.p95_ms:.3f}", f"{row.min_ms:.3f}", rate, str(row.runs)
         memory = ["" if row.process_peak_bytes is None else size(row.process_peak_bytes)] if process else []
-        made.add_row(*(str(getattr(row, name)) for name in leading), *cells, *spread, *memory)
-    return made
+        grid.add_row(*(str(getattr(row, name)) for name in leading), *cells, *spread, *memory)
+    return grid
 
 
-def warnings(found: Sequence[Row]) -> list[str]:
+def warnings(measured: Sequence[Row]) -> list[str]:
     """Return a line for each row with warnings."""
-    return [f"{_named(row)}: {row.warnings}" for row in found if row.warnings]
+    return [f"{_named(row)}: {row.warnings}" for row in measured if row.warnings]
 
 
 def _named(row: Row) -> str:
@@ -106,26 +106,26 @@ def _named(row: Row) -> str:
     return f"{row.model}, {row.runtime} ({row.threads} threads{streams})"
 
 
-def write(found: Sequence[Row], data: Mapping[str, Any], path: Path) -> None:
+def write(measured: Sequence[Row], data: Mapping[str, Any], path: Path) -> None:
     """Write rows in the format of the file's suffix; JSON gets all data."""
-    put_text(path, FORMATS[path.suffix.lower()](found, data))
+    put_text(path, FORMATS[path.suffix.lower()](measured, data))
 
 
-def _csv(found: Sequence[Row], data: Mapping[str, Any]) -> str:
+def _csv(measured: Sequence[Row], data: Mapping[str, Any]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(field.name for field in fields(Row))
-    writer.writerows(vars(row).values() for row in found)
+    writer.writerows(vars(row).values() for row in measured)
     return out.getvalue()
 
 
-def _markdown(found: Sequence[Row], data: Mapping[str, Any]) -> str:
+def _markdown(measured: Sequence[Row], data: Mapping[str, Any]) -> str:
     names = [field.name for field in fields(Row)]
     lines = ["| " + " | ".join(name.replace("_", " ") for name in names) + " |", "|---" * len(names) + "|"]
-    lines += ["| " + " | ".join(_cell(getattr(row, name)) for name in names) + " |" for row in found]
+    lines += ["| " + " | ".join(_cell(getattr(row, name)) for name in names) + " |" for row in measured]
     machine = data["machine"]
-    told = f"litecl {machine['litecl']} on {machine['processor']}, {data['date']}: `{data['command']}`"
-    return "\n".join([*lines, "", told, ""])
+    source = f"litecl {machine['litecl']} on {machine['processor']}, {data['date']}: `{data['command']}`"
+    return "\n".join([*lines, "", source, ""])
 
 
 def _cell(value: Any) -> str:
@@ -137,5 +137,5 @@ def _cell(value: Any) -> str:
 FORMATS: dict[str, Callable[[Sequence[Row], Mapping[str, Any]], str]] = {
     ".csv": _csv,
     ".md": _markdown,
-    ".json": lambda found, data: to_json(data) + "\n",
+    ".json": lambda measured, data: to_json(data) + "\n",
 }

@@ -30,13 +30,13 @@ def detections(interpreter: Interpreter, labels: Labels | None, least: float) ->
     if outputs is None or not {*map(int, outputs)} <= {detail["index"] for detail in interpreter.get_output_details()}:
         return None
     boxes, classes, scores, count = (interpreter.get_tensor(int(index)) for index in outputs)
-    found = []
+    likely = []
     for row in range(int(count.reshape(-1)[0])):
         index, score = int(classes.reshape(-1)[row]), float(scores.reshape(-1)[row])
         top_, left, bottom, right = (float(edge) for edge in boxes.reshape(-1, 4)[row])
         if score >= least:
-            found.append(Detection(_object(labels, index), index, score, (left, top_, right, bottom)))
-    return sorted(found, key=lambda each: -each.score)
+            likely.append(Detection(_object(labels, index), index, score, (left, top_, right, bottom)))
+    return sorted(likely, key=lambda each: -each.score)
 
 
 def _object(labels: Labels | None, index: int) -> str:
@@ -46,7 +46,7 @@ def _object(labels: Labels | None, index: int) -> str:
     return labels.name(index + (labels.name(0) in _BACKGROUND))
 
 
-def draw(image: Path, found: Sequence[Detection], output: Path) -> None:
+def draw(image: Path, boxes: Sequence[Detection], output: Path) -> None:
     """Write an image with boxes and names. Raises ModelError without Pillow, or for a file that isn't an image."""
     try:
         from PIL import Image, ImageDraw, UnidentifiedImageError
@@ -59,7 +59,7 @@ def draw(image: Path, found: Sequence[Detection], output: Path) -> None:
         raise ModelError(f"--draw: {image}: expected an image") from error
     pen, (width, height) = ImageDraw.Draw(picture), picture.size
     line = max(2, width // 200)
-    for each in reversed(found):
+    for each in reversed(boxes):
         left, top_, right, bottom = (share * size for share, size in zip(each.box, (width, height) * 2, strict=True))
         (left, right), (top_, bottom) = sorted((left, right)), sorted((top_, bottom))
         colour, text = _COLOURS[each.index % len(_COLOURS)], f"{each.label} {each.score:.2f}"

@@ -53,12 +53,12 @@ def labels_of(model: Path, given: Path | None) -> Labels | None:
         return Labels(names, str(given))
     try:
         with zipfile.ZipFile(model) as attached:
-            found = [name for name in attached.namelist() if "label" in name.lower() and name.endswith(".txt")]
-            text = attached.read(found[0]).decode("utf-8", "replace") if found else ""
+            files = [name for name in attached.namelist() if "label" in name.lower() and name.endswith(".txt")]
+            text = attached.read(files[0]).decode("utf-8", "replace") if files else ""
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError):
         return None
     names = _names(text)
-    return Labels(names, f"{model.name}:{found[0]}") if names else None
+    return Labels(names, f"{model.name}:{files[0]}") if names else None
 
 
 def _names(text: str) -> dict[int, str]:

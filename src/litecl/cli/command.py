@@ -4,7 +4,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -166,17 +166,17 @@ def device_arguments(
     cpu: also ``--cpu``, instead of a device. several: options whose flags may be repeated. without: options that the
     command doesn't take.
     """
-    place = parser.add_mutually_exclusive_group()
+    runtime = parser if "device" in without and not cpu else parser.add_mutually_exclusive_group()  # none may be empty
     hints = get_type_hints(CLOptions)
     for option in [option for option in _FLAGS if option.name not in without]:
         kind, default = _kind(hints[option.name], option.metadata["file"]), option.default
-        group = place if option.name == "device" else parser
+        group = runtime if option.name == "device" else parser
         if option.name in several:
             kind, default = kind | {"action": "append"}, []
         flag, text = option.metadata["flag"], option.metadata["help"]
         group.add_argument(flag, dest=option.name, default=default, help=text, **kind)
     if cpu:
-        place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
+        runtime.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
         parser.add_argument("--require-device", action="store_true", help="fail unless the device runs every node")
 
 
@@ -221,36 +221,30 @@ def count(text: str) -> int:
     return int(text)
 
 
-def _divisor(text: str) -> float:
+def number(text: str, expected: str, fits: Callable[[float], bool]) -> float:
+    """Parse a number that fits. expected: describes such numbers."""
     try:
         value = float(text)
     except ValueError:
-        value = 0.0
-    if not value or not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"expected a number other than 0, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}") from None
+    if not fits(value):
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
     return value
+
+
+def _divisor(text: str) -> float:
+    return number(text, "a number other than 0", lambda value: value != 0 and math.isfinite(value))
 
 
 def seconds(text: str) -> float:
     """Parse a time in seconds, above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number of seconds, got {text!r}") from None
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
-    return value
+    number(text, "a number of seconds", lambda value: True)
+    return number(text, "a number of seconds above 0", lambda value: 0 < value < math.inf)
 
 
 def milliseconds(text: str) -> float:
     """Parse a time in milliseconds, above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected milliseconds above 0, got {text!r}")
-    return value
+    return number(text, "milliseconds above 0", lambda value: 0 < value < math.inf)
 
 
 def require_device(args: argparse.Namespace, report: DelegationReport | None) -> None:
@@ -268,7 +262,7 @@ class Bar:
     bar: Progress
     task: TaskID
     doing: str
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     start_s: float = field(default_factory=time.monotonic)
 
     def __call__(self) -> None:
@@ -286,8 +280,9 @@ class Bar:
         """Show the current compilation."""
         going_on = f"compiling {step.what} ({step.done + 1} of {step.total})"
         self.bar.update(self.task, description=self.doing if step.done == step.total else going_on)
-        if self.bar.disable and not self.said and time.monotonic() - self.start_s > _LONG_S:
-            self.said.append(going_on)
+        is_slow = step.done < step.total and time.monotonic() - self.start_s > _LONG_S
+        if self.bar.disable and not self.messages and is_slow:
+            self.messages.append(going_on)
             print(f"{going_on}; this happens once", file=sys.stderr)
 
 

@@ -22,9 +22,9 @@ def is_function(source: str) -> bool:
 
 def require_file(source: str) -> None:
     """Raise ConversionError if a function's file doesn't exist, before TensorFlow takes seconds to load."""
-    place = source.rpartition(":")[0]
-    if place.endswith(".py") and not Path(place).exists():
-        raise ConversionError(f"{place}: {os.strerror(errno.ENOENT)}")
+    file = source.rpartition(":")[0]
+    if file.endswith(".py") and not Path(file).exists():
+        raise ConversionError(f"{file}: {os.strerror(errno.ENOENT)}")
 
 
 def functions(source: str) -> tuple[list[Any], Any]:
@@ -33,22 +33,22 @@ def functions(source: str) -> tuple[list[Any], Any]:
     Raises ConversionError for any other object, for a function without an input signature, and if the module can't be
     imported.
     """
-    found = _NAME.fullmatch(source)
-    assert found is not None
-    held: Any = _imported(found["place"])
-    for part in found["name"].split("."):
+    match = _NAME.fullmatch(source)
+    assert match is not None
+    held: Any = _imported(match["place"])
+    for part in match["name"].split("."):
         if not hasattr(held, part):
             raise ConversionError(f"{source}: there is no {part!r}")
         held = getattr(held, part)
     return [_concrete(source, held)], held
 
 
-def _imported(place: str) -> Any:
+def _imported(source: str) -> Any:
     try:
-        if not place.endswith(".py"):
+        if not source.endswith(".py"):
             sys.path.insert(0, str(Path.cwd()))
-            return importlib.import_module(place)
-        path = Path(place).absolute()
+            return importlib.import_module(source)
+        path = Path(source).absolute()
         sys.path.insert(0, str(path.parent))
         spec = importlib.util.spec_from_file_location(path.stem, path)
         assert spec is not None
@@ -62,7 +62,7 @@ def _imported(place: str) -> Any:
             raise
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise ConversionError(
-            f"{place} cannot be imported: {type(error).__name__}: {error} ({where.filename}, line {where.lineno})"
+            f"{source} cannot be imported: {type(error).__name__}: {error} ({where.filename}, line {where.lineno})"
         ) from error
 
 

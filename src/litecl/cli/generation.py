@@ -81,10 +81,10 @@ def _data(result: GenerationResult) -> dict[str, Any]:
 
 
 def _view(speeds: Sequence[Speed]) -> RenderableType:
-    made = table("runtime", "threads", "prefill tokens/s", "decode tokens/s", "prefill ms", "decode ms", "p5-p95 ms")
+    view = table("runtime", "threads", "prefill tokens/s", "decode tokens/s", "prefill ms", "decode ms", "p5-p95 ms")
     for speed in speeds:
         decode = speed.decode
-        made.add_row(
+        view.add_row(
             speed.name,
             "auto" if speed.num_threads is None else str(speed.num_threads),
             f"{speed.prefill_tokens_per_s:.4g}",
@@ -93,12 +93,12 @@ def _view(speeds: Sequence[Speed]) -> RenderableType:
             f"{decode.median_ms:.4g}",
             f"{decode.percentile_ms(5):.4g}-{decode.percentile_ms(95):.4g}",
         )
-    return made
+    return view
 
 
-def _compared(found: Comparison) -> str:
+def _compared(peer: Comparison) -> str:
     return (
-        f"{found.name} with {counted(found.num_threads, 'thread')} takes {found.prefill_ratio:.2f} times as long for "
-        f"the prompt and {found.decode_ratio:.2f} times as long for a token (at best {found.min_prefill_ratio:.2f} and "
-        f"{found.min_decode_ratio:.2f}); logits differ by at most {found.difference:.2g} of the largest"
+        f"{peer.name} with {counted(peer.num_threads, 'thread')} takes {peer.prefill_ratio:.2f} times as long for "
+        f"the prompt and {peer.decode_ratio:.2f} times as long for a token (at best {peer.min_prefill_ratio:.2f} and "
+        f"{peer.min_decode_ratio:.2f}); logits differ by at most {peer.difference:.2g} of the largest"
     )

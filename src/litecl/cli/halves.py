@@ -23,10 +23,10 @@ def halves_view(survey: Survey | None) -> list[RenderableType]:
         return []
     view: list[RenderableType] = []
     if survey.named:
-        made = table("node", "operator", "name", "error", "in halves")
+        rows = table("node", "operator", "name", "error", "in halves")
         for finding in survey.named:
-            made.add_row(*_row(finding), lines(finding.what(survey.share)))
-        view.append(titled("operators that lose something, given right inputs", made))
+            rows.add_row(*_row(finding), lines(finding.what(survey.share)))
+        view.append(titled("operators that lose something, given right inputs", rows))
     view.append(Text(_verdict(survey)))
     if survey.keep_float:
         listed = ",".join(map(_text, survey.keep_float))
@@ -43,8 +43,8 @@ def _verdict(survey: Survey) -> str:
 
 
 def _row(finding: Finding) -> tuple[str, ...]:
-    place = str(finding.node) if not finding.subgraph else f"{finding.subgraph}:{finding.node}"
-    return place, finding.op, finding.name.partition(";")[0], number(finding.error)
+    node = str(finding.node) if not finding.subgraph else f"{finding.subgraph}:{finding.node}"
+    return node, finding.op, finding.name.partition(";")[0], number(finding.error)
 
 
 def _text(node: KeptNode) -> str:

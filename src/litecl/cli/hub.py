@@ -15,14 +15,14 @@ def is_hub(name: str) -> bool:
 
 def fetched(name: str) -> Path:
     """Fetch a model from the Hub; return the local file. Raises ModelFileError."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise ModelFileError(f"{name}: expected hf://OWNER/REPOSITORY/FILE.tflite, with @REVISION if need be")
     try:
         from huggingface_hub import hf_hub_download
     except ModuleNotFoundError as error:
         raise ModelFileError(f"{name}: pip install 'litecl[hf]'") from error
     try:
-        return Path(hf_hub_download(**found.groupdict()))
+        return Path(hf_hub_download(**match.groupdict()))
     except Exception as error:  # many kinds, from no network to no such file
         raise ModelFileError(f"{name}: {type(error).__name__}: {str(error).splitlines()[0]}") from error

@@ -84,9 +84,9 @@ def _job(args: argparse.Namespace) -> Job:
     files = [file for pattern in args.inputs for file in _files(pattern)]
     if args.rows and len(files) != 1:
         raise ModelError(f"--rows: expected one .npy file, got {len(files)}")
-    places = args.devices if args.devices in (None, "all") else tuple(map(_place, args.devices.split(",")))
+    devices = args.devices if args.devices in (None, "all") else tuple(map(_device, args.devices.split(",")))
     options = {name: value for name, value in device_options(args).items() if value is not None and name != "device"}
-    options |= {"device": args.device if places is None else places, "cpu": args.cpu, "signature": args.signature}
+    options |= {"device": args.device if devices is None else devices, "cpu": args.cpu, "signature": args.signature}
     options |= {"require_device": args.require_device}
     return Job(
         str(args.model.absolute()),
@@ -115,7 +115,7 @@ def _files(pattern: str) -> list[str]:
     return sorted(glob.glob(f"{glob.escape(pattern)}/*" if folder else pattern)) or [pattern]  # noqa: PTH207
 
 
-def _place(word: str) -> str | int:
+def _device(word: str) -> str | int:
     return int(word) if word.isdecimal() else word
 
 
@@ -137,9 +137,9 @@ def _view(data: dict[str, Any], left: int) -> list[RenderableType]:
     rate = left / data["seconds"] if data["seconds"] else 0.0
     line = f"{data['folder']}: {data['inputs']} inputs in {data['parts']} parts, {data['run_before']} of them resumed; "
     line += f"{left} in {data['seconds']:.1f} s, {rate:.1f} inputs/s"
-    made = table("process", "device", "parts", "inputs", "s")
+    workers = table("process", "device", "parts", "inputs", "s")
     for row in data["workers"]:
-        made.add_row(
+        workers.add_row(
             str(row["process"]), row["devices"], str(row["parts"]), str(row["inputs"]), f"{row['seconds']:.1f}"
         )
     faults = [f"{len(data['missing'])} parts are missing"] if data["missing"] else []
@@ -149,6 +149,6 @@ def _view(data: dict[str, Any], left: int) -> list[RenderableType]:
     return [
         Text(line),
         *read_view(data["read"]),
-        *([made] if data["workers"] else []),
+        *([workers] if data["workers"] else []),
         *(Text(fault, "bold red") for fault in faults),
     ]

@@ -36,10 +36,10 @@ class Machines(argparse.Action):
             _list_kinds()
             parser.exit()
         try:
-            found = machine(str(values))
+            chosen = machine(str(values))
         except DelegateError as error:
             raise argparse.ArgumentError(self, str(error)) from None
-        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), found])
+        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), chosen])
 
 
 def _list_kinds() -> None:
@@ -97,15 +97,15 @@ def _work(args: argparse.Namespace, model: Path, made_for: Target, threads: Sequ
 
 
 def _output(path: Path, works: Sequence[_Work], threads: Sequence[int]) -> Output:
-    made = table("machine", "model", "nodes", "libraries", "s")
+    view = table("machine", "model", "nodes", "libraries", "s")
     for work in works:
         nodes = f"{work.report.claimed} of {len(work.report.nodes)}"
         libraries = f"{work.libraries} ({size(work.size_bytes)})"
-        made.add_row(work.machine.name, Path(work.model).name, nodes, libraries, f"{work.s:.1f}")
+        view.add_row(work.machine.name, Path(work.model).name, nodes, libraries, f"{work.s:.1f}")
     size_bytes = path.stat().st_size
     line = f"{path}: {size(size_bytes)}, for threads {', '.join(map(str, threads))}"
     warnings = [
-        f"WARNING: {work.machine.name}: {work.model}: {said}" for work in works for said in work.report.warnings
+        f"WARNING: {work.machine.name}: {work.model}: {warning}" for work in works for warning in work.report.warnings
     ]
     data = {
         "pack": str(path),
@@ -123,4 +123,4 @@ def _output(path: Path, works: Sequence[_Work], threads: Sequence[int]) -> Outpu
             for work in works
         ],
     }
-    return Output(data, [made, *(Text(told) for told in (line, *warnings))])
+    return Output(data, [view, *(Text(text) for text in (line, *warnings))])

@@ -31,8 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     named = next((word for word in given if not word.startswith("-")), "")
     try:
-        made = parser({name: import_module(f"litecl.cli.commands.{name}") for name in [named] if name in helps()})
-        args = made.parse_args(given)
+        whole = parser({name: import_module(f"litecl.cli.commands.{name}") for name in [named] if name in helps()})
+        args = whole.parse_args(given)
         require_apart(vars(args).pop("parser"), args)  # other processes get the arguments: no parser can be pickled
         return _run(args)
     except _Usage as wrong:
@@ -166,11 +166,11 @@ def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:
     An imported command has ``EXAMPLES``, one per line, which end its help, and may have ``FAILED``, its exit code for
     errors.
     """
-    made = _Parser(
+    whole = _Parser(
         prog="litecl", description="Convert, inspect, run and measure TensorFlow Lite models on GPUs and processors."
     )
-    made.add_argument("--version", action="version", version=f"litecl {litecl.__version__}")
-    subparsers = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    whole.add_argument("--version", action="version", version=f"litecl {litecl.__version__}")
+    subparsers = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, text in helps().items():
         under = subparsers.add_parser(
             name, help=text, description=f"{text[0].upper()}{text[1:]}.", formatter_class=_Formatter
@@ -181,4 +181,4 @@ def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:
             commands[name].arguments(under)
             failed = getattr(commands[name], "FAILED", FAILED)
             under.set_defaults(run=commands[name].run, failed=failed, parser=under)
-    return made
+    return whole

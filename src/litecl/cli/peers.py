@@ -37,12 +37,12 @@ class Peer:
 
 def peers(cases: Sequence[Mapping[str, Any]]) -> list[Peer]:
     """Summarize each peer with each number of threads, and the fastest of several."""
-    found = []
+    summaries = []
     for key, rows in _by_peer(cases).items():
         ratios = np.array([compared["min_ratio"] for _, compared in rows])
         middle, tenth = np.median(ratios), np.percentile(ratios, 10)
-        found.append(Peer(*key, len(rows), float(middle), float(tenth), int((ratios < 1).sum())))
-    return found
+        summaries.append(Peer(*key, len(rows), float(middle), float(tenth), int((ratios < 1).sum())))
+    return summaries
 
 
 _Compared = tuple[str, Mapping[str, Any]]  # the model, and one of its comparisons
@@ -50,16 +50,16 @@ _Key = tuple[str, int | None, str | None, int | None]  # the first fields of ``P
 
 
 def _by_peer(cases: Sequence[Mapping[str, Any]]) -> dict[_Key, list[_Compared]]:
-    found: dict[_Key, list[_Compared]] = {}
+    groups: dict[_Key, list[_Compared]] = {}
     fastest: dict[_Key, list[_Compared]] = {}
     for case in cases:
         model = Path(case["model"]).name
         here = None if case["device"] is None else case["device"]["name"], case["subjects"][0]["num_threads"]
         for compared in case["comparisons"]:
-            found.setdefault((compared["name"], compared["num_threads"], *here), []).append((model, compared))
+            groups.setdefault((compared["name"], compared["num_threads"], *here), []).append((model, compared))
         if case["fastest"] is not None:
             fastest.setdefault((FASTEST, None, *here), []).append((model, case["fastest"]))
-    return found | (fastest if len({name for name, *_ in found}) > 1 else {})
+    return groups | (fastest if len({name for name, *_ in groups}) > 1 else {})
 
 
 def comparisons(cases: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
@@ -69,21 +69,21 @@ def comparisons(cases: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
     views: list[RenderableType] = []
     for peer, rows in zip(peers(cases), _by_peer(cases).values(), strict=True):
         which = ["runtime"] if peer.name == FASTEST else []
-        made = table("model", *which, "of medians", "of least", "difference")
+        view = table("model", *which, "of medians", "of least", "difference")
         for model, compared in sorted(rows, key=lambda row: row[1]["min_ratio"]):
             runtime = [f"{compared['name']} ({_threads(compared['num_threads'])})"] if which else []
             apart = f"{compared['difference']:.1e}" + ("" if compared["agrees"] else " (!)")
-            made.add_row(model, *runtime, _median(compared), f"{compared['min_ratio']:.2f}", apart)
-        views += [titled(_title(peer), made), Text(_overview(peer))]
+            view.add_row(model, *runtime, _median(compared), f"{compared['min_ratio']:.2f}", apart)
+        views += [titled(_title(peer), view), Text(_overview(peer))]
     return views
 
 
 def _title(peer: Peer) -> str:
-    place = (f" on {peer.device}" if peer.device else "") + (
+    where = (f" on {peer.device}" if peer.device else "") + (
         f", {_threads(peer.ours)}" if peer.ours is not None else ""
     )
     name = peer.name if peer.num_threads is None else f"{peer.name} ({_threads(peer.num_threads)})"
-    return f"{name} / litecl{place}; above 1: litecl is faster"
+    return f"{name} / litecl{where}; above 1: litecl is faster"
 
 
 def _overview(peer: Peer) -> str:

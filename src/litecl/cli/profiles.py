@@ -21,33 +21,33 @@ def _kernels_by_op(profile: Profile) -> RenderableType:
     for k in profile.kernels:
         groups[k.op].append((k.duration_ms, k.flops))
     total_ms = sum(k.duration_ms for k in profile.kernels)
-    made = table("operator", "launches", "device ms", "%", "GFLOP/s")
+    view = table("operator", "launches", "device ms", "%", "GFLOP/s")
     for op, launches in sorted(groups.items(), key=lambda item: -sum(ms for ms, _ in item[1])):
         ms, flops = sum(ms for ms, _ in launches), sum(f for _, f in launches)
-        made.add_row(op, str(len(launches)), f"{ms:.3f}", f"{_percent(ms, total_ms):.1f}", _rate(flops, ms))
-    return titled(f"device, {total_ms:.3f} ms by operator", made)
+        view.add_row(op, str(len(launches)), f"{ms:.3f}", f"{_percent(ms, total_ms):.1f}", _rate(flops, ms))
+    return titled(f"device, {total_ms:.3f} ms by operator", view)
 
 
 def _kernels_by_node(profile: Profile) -> RenderableType:
     has_tiles = any(k.tiled for k in profile.kernels)
-    made = table("subgraph", "node", "operator", "kernel", *(["tile"] if has_tiles else []), "device ms", "GFLOP/s")
+    view = table("subgraph", "node", "operator", "kernel", *(["tile"] if has_tiles else []), "device ms", "GFLOP/s")
     for k in profile.kernels:
         name, tile = kernel_name(k.kernel, k.entry), [_tile(k.tiled)] if has_tiles else []
         rate = _rate(k.flops, k.duration_ms)
-        made.add_row(str(k.subgraph), str(k.node), k.op, name, *tile, f"{k.duration_ms:.4f}", rate)
-    return titled("device, by launch", made)
+        view.add_row(str(k.subgraph), str(k.node), k.op, name, *tile, f"{k.duration_ms:.4f}", rate)
+    return titled("device, by launch", view)
 
 
 def _host(profile: Profile) -> RenderableType:
     total_ms = sum(row.total_ms for row in profile.host) / profile.runs
-    made = table("operator", "calls", "host ms", "%")
+    view = table("operator", "calls", "host ms", "%")
     groups: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for row in profile.host:
         groups[row.op].append((row.calls, row.total_ms))
     for op, rows in sorted(groups.items(), key=lambda item: -sum(ms for _, ms in item[1])):
         calls, ms = sum(c for c, _ in rows) / profile.runs, sum(ms for _, ms in rows) / profile.runs
-        made.add_row(op, f"{calls:g}", f"{ms:.3f}", f"{_percent(ms, total_ms):.1f}")
-    return titled(f"host, {total_ms:.3f} ms by operator (per invoke)", made)
+        view.add_row(op, f"{calls:g}", f"{ms:.3f}", f"{_percent(ms, total_ms):.1f}")
+    return titled(f"host, {total_ms:.3f} ms by operator (per invoke)", view)
 
 
 def _tile(tiled: Tiled | None) -> str:

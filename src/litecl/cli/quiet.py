@@ -16,13 +16,13 @@ def load_tensorflow() -> None:
         return
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     sys.stderr.flush()
-    with tempfile.TemporaryFile() as said, os.fdopen(os.dup(2), "wb") as stderr:
-        os.dup2(said.fileno(), 2)
+    with tempfile.TemporaryFile() as messages, os.fdopen(os.dup(2), "wb") as stderr:
+        os.dup2(messages.fileno(), 2)
         try:
             import_module("tensorflow")
         except BaseException:
-            said.seek(0)
-            stderr.write(said.read())
+            messages.seek(0)
+            stderr.write(messages.read())
             raise
         finally:
             os.dup2(stderr.fileno(), 2)

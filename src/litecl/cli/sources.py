@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
-from litecl.perf.feeds import random_inputs
+from litecl.perf.feeds import difference, random_inputs
 
 # TensorFlow's function, from inputs to results by name.
 Source = Callable[[Mapping[str, Array]], Mapping[str, Array]]
@@ -33,7 +33,7 @@ class Difference:
 def differences(content: bytes, sources: Mapping[str, Source], seed: int = 0) -> list[Difference]:
     """Return the difference of every result of every signature; infinite if shapes differ."""
     interpreter = Interpreter(model_content=content)
-    found: dict[tuple[str, str], float] = {}
+    largest: dict[tuple[str, str], float] = {}
     for key, source in sources.items():
         runner = interpreter.get_signature_runner(key)
         details = [{**detail, "name": name} for name, detail in runner.get_input_details().items()]
@@ -41,15 +41,6 @@ def differences(content: bytes, sources: Mapping[str, Source], seed: int = 0) ->
             inputs = random_inputs(details, seed + run)
             results, expected = runner(**inputs), source(inputs)
             for name, wanted in expected.items():
-                difference = _relative(np.asarray(results[name]), wanted)
-                found[key, name] = max(found.get((key, name), 0.0), difference)
-    return [Difference(key, name, largest) for (key, name), largest in found.items()]
-
-
-def _relative(got: Array, wanted: Array) -> float:
-    if got.shape != wanted.shape:
-        return float("inf")
-    if wanted.dtype.kind in "OSU" or wanted.dtype == bool:
-        return float((got != wanted).any())
-    magnitude = float(np.abs(wanted).max(initial=0)) or 1.0
-    return float(np.abs(got.astype(np.float64) - wanted.astype(np.float64)).max(initial=0)) / magnitude
+                apart = difference([np.asarray(results[name])], [np.asarray(wanted)])
+                largest[key, name] = max(largest.get((key, name), 0.0), apart)
+    return [Difference(key, name, apart) for (key, name), apart in largest.items()]

@@ -76,13 +76,13 @@ def streamed(entry: Entry, chunks: Chunks) -> list[Array]:
     """Run a model on chunks; return its outputs [chunks, ...]. Raises ModelError if an output's shape changes."""
     details = entry.get_input_details()
     index = dict(zip(labels(details), details, strict=True))[chunks.label]["index"]
-    found: list[list[Array]] = []
+    outputs: list[list[Array]] = []
     for chunk in range(chunks.count):
         entry.set_tensor(index, chunks.at(chunk))
         entry.invoke()
-        found.append(outputs_of(entry))
+        outputs.append(outputs_of(entry))
     try:
-        return [np.stack(values) for values in zip(*found, strict=True)]
+        return [np.stack(values) for values in zip(*outputs, strict=True)]
     except ValueError as error:
         raise ModelError(f"--stream: expected outputs of one shape for all chunks: {error}") from error
 
@@ -95,23 +95,23 @@ def over_time(
     An output with one number per chunk becomes a chart. One with classes becomes a table of the likeliest class, if
     there are labels or --top is given.
     """
-    views, told = list[RenderableType](), list[dict[str, Any]]()
+    views, outputs = list[RenderableType](), list[dict[str, Any]]()
     names = labels_of(Path(args.model), args.labels)
     for name, detail, array in zip(labels(details), details, results, strict=True):
         if array.size == chunks.count and array.dtype.kind in "fiu":
             scores = scores_of(array, detail).reshape(-1)
-            told.append(
+            outputs.append(
                 {"name": name, "scores": scores.tolist(), "highest_at_s": int(scores.argmax()) * chunks.every_s}
             )
             views += [line(_highest(name, scores, chunks)), Chart(scores, chunks.count * chunks.every_s)]
         elif names is None and args.top is None:
             continue
         elif (rows := top(array, detail, names, args.top or TOP)) is not None and len(rows) == chunks.count:
-            told.append({"name": name, "top": rows})
+            outputs.append({"name": name, "top": rows})
             views.append(_classes(name, rows, chunks))
-    if names is not None and args.labels is not None and not any("top" in each for each in told):
+    if names is not None and args.labels is not None and not any("top" in each for each in outputs):
         raise unfit(names, results)
-    data["stream"] = {"chunks": chunks.count, "every_s": chunks.every_s, "outputs": told}
+    data["stream"] = {"chunks": chunks.count, "every_s": chunks.every_s, "outputs": outputs}
     return views
 
 
@@ -123,16 +123,16 @@ def _highest(name: str, scores: Array, chunks: Chunks) -> str:
 
 def _classes(name: str, rows: Sequence[Sequence[dict[str, Any]]], chunks: Chunks) -> RenderableType:
     """Return a table of the likeliest class over time, with a row per run of chunks of the same class."""
-    made, shown, at = table("from s", "to s", "class", "highest score", "index"), 0, 0
+    view, shown, at = table("from s", "to s", "class", "highest score", "index"), 0, 0
     for _, same in groupby((row[0] for row in rows), lambda likeliest: likeliest["index"]):
         alike = [*same]
         if shown < _MOST_ROWS:
             times = f"{at * chunks.every_s:.2f}", f"{(at + len(alike) - 1) * chunks.every_s + chunks.size_s:.2f}"
             best = max(each["score"] for each in alike)
-            made.add_row(*times, alike[0]["label"], f"{best:.4f}", str(alike[0]["index"]))
+            view.add_row(*times, alike[0]["label"], f"{best:.4f}", str(alike[0]["index"]))
         shown, at = shown + 1, at + len(alike)
     left = f", {shown - _MOST_ROWS} rows left out" if shown > _MOST_ROWS else ""
-    return titled(f"likeliest class of {name} over time{left}", made)
+    return titled(f"likeliest class of {name} over time{left}", view)
 
 
 @dataclass(frozen=True)

@@ -29,13 +29,13 @@ def summary_view(name: str, summary: ModelSummary) -> RenderableType:
 
 def tensors_view(tensors: Sequence[StoredTensor]) -> RenderableType:
     """Return a table of tensors with sizes and, if quantized, scales and zero points."""
-    made = table("subgraph", "index", "name", "type", "shape", "bytes", "scale", "zero point", "scales")
+    view = table("subgraph", "index", "name", "type", "shape", "bytes", "scale", "zero point", "scales")
     for t in tensors:
         scales = "" if t.dimension is None else f"{t.scales} along dimension {t.dimension}"
         sizes = "?" if t.shape is None else shape(t.shape), "" if t.size_bytes is None else f"{t.size_bytes:,}"
         kind = f"{t.type} constant" if t.constant else t.type
-        made.add_row(str(t.subgraph), str(t.tensor), t.name, kind, *sizes, _span(t.scale), _span(t.zero_point), scales)
-    return made
+        view.add_row(str(t.subgraph), str(t.tensor), t.name, kind, *sizes, _span(t.scale), _span(t.zero_point), scales)
+    return view
 
 
 def _span(ends: tuple[float, float] | None) -> str:
@@ -51,16 +51,16 @@ def _signature(signature: SignatureSummary) -> Text:
 
 
 def _graph(index: int, graph: GraphSummary) -> RenderableType:
-    made = table("", "name", "type", "shape")
+    view = table("", "name", "type", "shape")
     for kind, tensors_ in (("input", graph.inputs), ("output", graph.outputs)):
         for tensor in tensors_:
-            made.add_row(kind, tensor.name, tensor.type, _tensor_shape(tensor))
+            view.add_row(kind, tensor.name, tensor.type, _tensor_shape(tensor))
     operators = ", ".join(f"{count} {name}" for name, count in graph.operators.items()) or "none"
     tensors = ", ".join(f"{count} {name}" for name, count in graph.tensors.items())
     composites = ", ".join(f"{count} {name}" for name, count in graph.composites.items())
-    told = [f"operators: {operators}", *([f"composites: {composites}"] if composites else []), f"tensors: {tensors}"]
-    counts = lines(told)
-    return Group(line(f"subgraph {index} {graph.name}"), made, counts)
+    totals = [f"operators: {operators}", *([f"composites: {composites}"] if composites else []), f"tensors: {tensors}"]
+    counts = lines(totals)
+    return Group(line(f"subgraph {index} {graph.name}"), view, counts)
 
 
 def _tensor_shape(tensor: TensorLine) -> str:

@@ -30,11 +30,11 @@ def report_data(report: DelegationReport) -> dict[str, Any]:
 
 def table(*columns: str) -> Table:
     """Return an empty table that fits narrow terminals. Columns of figures align right."""
-    made = FittingTable(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    view = FittingTable(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for column in columns:
         numeric = column == "%" or column.endswith((" ms", "/s")) or column in _FIGURES
-        made.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    return made
+        view.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    return view
 
 
 def line(text: str, style: str = "") -> Text:
@@ -68,8 +68,8 @@ def shape(dimensions: Sequence[int]) -> str:
 
 def placed(claimed: bool, reason: str = "") -> Text:
     """Return where a node runs, coloured, and why."""
-    place = Text("device", "green") if claimed else Text("CPU", "yellow")
-    return place.append(f": {visible(reason)}", "default") if reason else place
+    text = Text("device", "green") if claimed else Text("CPU", "yellow")
+    return text.append(f": {visible(reason)}", "default") if reason else text
 
 
 def number(value: Any) -> str:

@@ -28,8 +28,8 @@ def delegates(options: Options, context: Any = None) -> list[CLDelegate]:
     on_device = options.cpu_options.kernel_mode in (None, CpuKernelMode.DELEGATE)
     if context is not None and wanted & (HardwareAccelerator.GPU | HardwareAccelerator.CPU) and on_device:
         return [CLDelegate(context, num_threads=threads)]
-    if wanted & HardwareAccelerator.GPU and (found := gpus()):
-        return [CLDelegate(found[0])]
+    if wanted & HardwareAccelerator.GPU and (devices := gpus()):
+        return [CLDelegate(devices[0])]
     if not wanted & HardwareAccelerator.CPU:
         raise DeviceNotFound(f"no device is a {wanted.name}; add HardwareAccelerator.CPU to fall back to the CPU")
     return _on_processor(threads) if on_device else []
@@ -41,9 +41,9 @@ def _on_processor(threads: int | None) -> list[CLDelegate]:
     """
     if not may_have_gpus() or not gpus():
         return [CLDelegate(num_threads=threads)]
-    others = [found for found in devices() if found.describe().type != "GPU"]
-    others.sort(key=lambda found: found.name != NATIVE)
-    return [CLDelegate(NATIVE if found.name == NATIVE else found, num_threads=threads) for found in others[:1]]
+    others = [device for device in devices() if device.describe().type != "GPU"]
+    others.sort(key=lambda device: device.name != NATIVE)
+    return [CLDelegate(NATIVE if device.name == NATIVE else device, num_threads=threads) for device in others[:1]]
 
 
 def _flags(given: Any) -> HardwareAccelerator:

@@ -12,10 +12,9 @@ from litecl.compiled.signatures import Names, listed
 from litecl.interpreter import Interpreter
 from litecl.interpreter.delegation import Moved
 from litecl.interpreter.device_run import DeviceRun
-from litecl.interpreter.device_tensor import DeviceTensor
+from litecl.interpreter.device_tensor import DeviceTensor, Tensors
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array
-from litecl.interpreter.on_tensors import Tensors
 from litecl.interpreter.ops.variables import READ_VARIABLE
 from litecl.tensor_buffer import TensorBuffer
 
@@ -175,7 +174,7 @@ class Exchange:
 
 def _on_device(buffers: Buffers) -> dict[int, DeviceTensor]:
     """Return the device tensors, by tensor index."""
-    return {tensor: found for tensor, buffer in buffers if (found := buffer.on_device) is not None}
+    return {tensor: on_device for tensor, buffer in buffers if (on_device := buffer.on_device) is not None}
 
 
 def paired(kind: str, names: Names, buffers: Any) -> list[tuple[int, TensorBuffer]]:

@@ -43,8 +43,8 @@ def entries(model: Model) -> tuple[Entry, ...]:
 
 def _in_order(names: Mapping[str, int], tensors: Sequence[int]) -> Names:
     """Sort names by their tensors' order in the subgraph, which is that of LiteRT's buffers."""
-    places = {tensor: place for place, tensor in reversed([*enumerate(tensors)])}
-    return tuple(sorted(names.items(), key=lambda item: places.get(item[1], len(tensors))))
+    positions = {tensor: position for position, tensor in reversed([*enumerate(tensors)])}
+    return tuple(sorted(names.items(), key=lambda item: positions.get(item[1], len(tensors))))
 
 
 def at(kind: str, index: int, names: Names) -> int:

@@ -18,10 +18,10 @@ _FAMILIES = 6  # per graph
 @cache
 def catalogue() -> dict[str, Check]:
     """Return all checks by name, except random graphs, sorted by operator."""
-    found = [of_case(case, name) for name, case in named_cases().items()]
-    found += [of_case(case, f"{case.op.name}/known: {case.name}") for case in litert_faults.CASES_OF_FAULTS]
-    found += [check for check in SCENARIOS if not check.options]  # options only apply to litecl's delegate
-    return {check.name: check for check in sorted(found, key=lambda check: check.op)}
+    checks = [of_case(case, name) for name, case in named_cases().items()]
+    checks += [of_case(case, f"{case.op.name}/known: {case.name}") for case in litert_faults.CASES_OF_FAULTS]
+    checks += [check for check in SCENARIOS if not check.options]  # options only apply to litecl's delegate
+    return {check.name: check for check in sorted(checks, key=lambda check: check.op)}
 
 
 def selected(
@@ -48,10 +48,10 @@ def _quick() -> frozenset[str]:
 
 def check_of(name: str) -> Check:
     """Return a check by name. Raises ModelError if there is none."""
-    found = catalogue().get(name) or named_graph(name)
-    if found is None:
+    check = catalogue().get(name) or named_graph(name)
+    if check is None:
         raise ModelError(f"there is no check {name!r}; `litecl verify --runtime litert --list` names them")
-    return found
+    return check
 
 
 def named_graph(name: str) -> Check | None:

@@ -22,4 +22,4 @@ def known_fault(row: Row, model: Model, runtime: Mapping[str, Any], *, is_smalle
         return None
     named = (f for f in table.FAULTS if runtime["name"] in f.runtimes and f.is_in(runtime["driver"], table.NEWEST))
     fitting = (fault for fault in named if is_smallest or fault.checks or math.isfinite(fault.most))
-    return next((fault.told for fault in fitting if fault.explains(row, model)), None)
+    return next((fault.text for fault in fitting if fault.explains(row, model)), None)

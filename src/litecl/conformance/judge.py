@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from litecl.bisection.tolerance import Tolerance
+from litecl.comparison import Difference, difference, same_bits
 from litecl.conformance.program import Died
 from litecl.conformance.runtimes import Suspect
 from litecl.interpreter import Interpreter
@@ -15,7 +16,6 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import outputs_of
 from litecl.verify.check import Check, Step
-from litecl.verify.difference import Difference, difference, same_bits
 from litecl.verify.record import CRASHED, FAIL, NOT_RUN, PASS, REFUSED, Row
 
 REFERENCE = "litecl's interpreter"
@@ -72,7 +72,7 @@ def _play(suspect: Suspect, content: bytes, steps: Sequence[Step]) -> Outputs:
 
 
 def _on(runtime: Any, steps: Sequence[Step]) -> Outputs:
-    found: Outputs = []
+    outputs: Outputs = []
     for number, step in enumerate(steps):
         inputs = runtime.get_input_details()
         for detail, feed in zip(inputs, step.feeds, strict=True):
@@ -84,8 +84,8 @@ def _on(runtime: Any, steps: Sequence[Step]) -> Outputs:
         for detail, feed in zip(inputs, step.feeds, strict=True):
             runtime.set_tensor(detail["index"], feed)
         runtime.invoke()
-        found.append([np.array(value) for value in outputs_of(runtime)])
-    return found
+        outputs.append([np.array(value) for value in outputs_of(runtime)])
+    return outputs
 
 
 def _flat(outputs: Outputs) -> list[Array]:
@@ -98,18 +98,18 @@ def compared(check: Check, row: Row, got: Outputs, expected: Outputs, steps: int
         if len(a) != len(b):
             return replace(row, status=FAIL, reason=f"invoke {number}: {len(a)} outputs instead of {len(b)}")
         for position, (x, y) in enumerate(zip(a, b, strict=True)):
-            found, (bound, source) = difference(x, y), check.bound(y.dtype)
-            may = y.dtype.kind in "iub" and not found.wrong and found.ulp <= Tolerance(steps=steps).of(y.dtype)
-            exceeds = found.exceeds(bound) and not may
-            if row.relative is None or found.relative > row.relative or exceeds:
-                row = replace(row, relative=found.relative, ulp=found.ulp, bound=bound, bound_source=source)
+            apart, (bound, source) = difference(x, y), check.bound(y.dtype)
+            may = y.dtype.kind in "iub" and not apart.wrong and apart.ulp <= Tolerance(steps=steps).of(y.dtype)
+            exceeds = apart.exceeds(bound) and not may
+            if row.relative is None or apart.relative > row.relative or exceeds:
+                row = replace(row, relative=apart.relative, ulp=apart.ulp, bound=bound, bound_source=source)
             if exceeds:
-                return replace(row, status=FAIL, reason=f"invoke {number}, output {position}: {_words(found)}")
+                return replace(row, status=FAIL, reason=f"invoke {number}, output {position}: {_words(apart)}")
     return row
 
 
-def _words(found: Difference) -> str:
-    return found.wrong or f"wrong values: off by {found.relative:.2g} of the largest ({found.ulp:.3g} ulp)"
+def _words(apart: Difference) -> str:
+    return apart.wrong or f"wrong values: off by {apart.relative:.2g} of the largest ({apart.ulp:.3g} ulp)"
 
 
 def first_line(error: BaseException) -> str:

@@ -29,12 +29,12 @@ class Kit:
 
     def described(self) -> Mapping[str, Any]:
         """Return the runtime's name, package and version, from a worker. Raises LiteclError if it doesn't load."""
-        found: list[Message] = []
-        end = serve({"runtime": self.runtime}, self.plan.timeout_s, found.append, module=_MODULE)
-        told = {key: value for message in found for key, value in message.items()}
-        if "described" not in told:
-            raise LiteclError(told.get("error", f"loading {self.runtime}: the process {end.how}"))
-        return dict(told["described"])
+        messages: list[Message] = []
+        end = serve({"runtime": self.runtime}, self.plan.timeout_s, messages.append, module=_MODULE)
+        facts = {key: value for message in messages for key, value in message.items()}
+        if "described" not in facts:
+            raise LiteclError(facts.get("error", f"loading {self.runtime}: the process {end.how}"))
+        return dict(facts["described"])
 
     def verify(self, checks: Sequence[Check], tick: Tick) -> DeviceResult:
         """Run checks. Rows have no times, so that results are reproducible."""
@@ -64,14 +64,14 @@ class Kit:
 
             end = serve(request | {"timeout_s": self.plan.timeout_s}, 10 * self.plan.timeout_s, hear, module=_MODULE)
             run.rows.update(heard)
-            left = [found for found in left if found.check not in heard]
+            left = [one for one in left if one.check not in heard]
             if left:  # the worker died of the first
                 lost, left = left[0], left[1:]
                 run.rows[lost.check] = replace(lost, reason=f"{lost.reason}; not made smaller: the process {end.how}")
 
 
-def _timeless(found: Row) -> Row:
-    return replace(found, seconds=0.0, reason=found.reason.removeprefix(_PREPARING))
+def _timeless(row: Row) -> Row:
+    return replace(row, seconds=0.0, reason=row.reason.removeprefix(_PREPARING))
 
 
 def _batches(checks: Sequence[Check]) -> list[list[Check]]:

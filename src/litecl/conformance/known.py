@@ -45,11 +45,11 @@ class Known:
 
     def is_in(self, version: str, newest: str) -> bool:
         """Return whether a version has the fault: from first to last, or later if the newest tried version has it."""
-        found, first, last = numbers(version), numbers(self.first), numbers(self.last)
-        return first <= found <= last or (found > last and self.last == newest)
+        ours, first, last = numbers(version), numbers(self.first), numbers(self.last)
+        return first <= ours <= last or (ours > last and self.last == newest)
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The fault's description, with versions."""
         versions = self.first if self.first == self.last else f"{self.first} to {self.last}"
         return f"{self.reason} ({_TITLES.get(self.package, self.package)} {versions})"

@@ -43,8 +43,8 @@ def _reads_wide_biases(graph: Subgraph, node: Node) -> bool:
     specs = [spec for spec in _inputs(graph, node) if spec is not None]
     biases = [spec for spec in specs if spec.type == TensorType.INT32 and spec.quantization is not None]
     wide = any(spec.type == TensorType.INT16 for spec in specs)
-    told = getattr(node.options, "quantized_bias_type", TensorType.INT32)
-    return node.op.name in _PRODUCTS and wide and bool(biases) and told != TensorType.INT32
+    declared = getattr(node.options, "quantized_bias_type", TensorType.INT32)
+    return node.op.name in _PRODUCTS and wide and bool(biases) and declared != TensorType.INT32
 
 
 def _has_blocks(graph: Subgraph, node: Node, types: Sequence[TensorType]) -> bool:

@@ -57,8 +57,8 @@ class Program:
             if not paths[2].exists():
                 raise LiteclError(f"expected that {self.words[0]} writes {_OUTPUTS}, got no such file")
             try:
-                with np.load(paths[2]) as found:
-                    return [found[name] for name in found.files]
+                with np.load(paths[2]) as arrays:
+                    return [arrays[name] for name in arrays.files]
             except (OSError, ValueError) as error:
                 raise LiteclError(f"{_OUTPUTS} cannot be read: {error}") from error
 
@@ -73,5 +73,5 @@ class Program:
         if done.returncode < 0:
             raise Died(f"killed by signal {-done.returncode}")
         if done.returncode:
-            said = done.stderr.strip().splitlines()
-            raise LiteclError(said[-1] if said else f"ended with exit code {done.returncode}")
+            lines = done.stderr.strip().splitlines()
+            raise LiteclError(lines[-1] if lines else f"ended with exit code {done.returncode}")

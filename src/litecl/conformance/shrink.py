@@ -49,13 +49,13 @@ class Guarded(Runner):
 
         def run(values: Sequence[Array]) -> list[Array]:
             assert self.suspect is not None
-            prepare, found = self.suspect.prepare, None
+            prepare, results = self.suspect.prepare, None
             with suppress(Died):
                 if self.suspect.load is not None and hasattr(os, "fork"):
-                    found = _in_child(lambda: prepare(content)(values), self.timeout_s)
+                    results = _in_child(lambda: prepare(content)(values), self.timeout_s)
                 else:
-                    found = prepare(content)(values)
-            return [np.zeros(0, _NOTHING)] * count if found is None else found
+                    results = prepare(content)(values)
+            return [np.zeros(0, _NOTHING)] * count if results is None else results
 
         return run
 
@@ -70,23 +70,23 @@ def _in_child(run: Callable[[], list[Array]], timeout_s: float) -> list[Array] |
         if status:
             return None
         answer.seek(0)
-        found = pickle.load(answer)  # written by this process's own child
-    if isinstance(found, str):
-        raise LiteclError(found)
-    return list(found)
+        results = pickle.load(answer)  # written by this process's own child
+    if isinstance(results, str):
+        raise LiteclError(results)
+    return list(results)
 
 
 def _answer(run: Callable[[], list[Array]], file: int, timeout_s: float) -> None:
     """Write a call's result or error, and end the process."""
     signal.alarm(max(1, int(timeout_s)))  # by default this ends the process
     try:
-        found: list[Array] | str = run()
+        results: list[Array] | str = run()
     except LiteclError as error:
-        found = str(error)
+        results = str(error)
     except BaseException:
         os._exit(1)
     with os.fdopen(file, "wb", closefd=False) as answer:
-        pickle.dump(found, answer)
+        pickle.dump(results, answer)
     os._exit(0)
 
 
@@ -99,21 +99,21 @@ def shrunk(check: Check, row: Row, suspect: Suspect, timeout_s: float, folder: P
     tolerance = Tolerance(check.bound(np.dtype(np.float32))[0], suspect.steps)
     search = Search(Guarded(suspect.name, suspect=suspect, timeout_s=timeout_s), Runner(INTERPRETER), tolerance)
     try:
-        found = _Whole.of(search, check)
-        if found is None:
+        whole = _Whole.of(search, check)
+        if whole is None:
             return _known(replace(row, reason=f"{row.reason}; {_STATES}"), check.model(), suspect, is_smallest=False)
-        fault = _fault(search, found) or (None if row.status == FAIL else _fatal(search, found))
+        fault = _fault(search, whole) or (None if row.status == FAIL else _fatal(search, whole))
     except LiteclError as error:
         row = replace(row, reason=f"{row.reason}; not made smaller: {error}")
         return _known(row, check.model(), suspect, is_smallest=False)
     if fault is None:
-        if row.status == FAIL and found.is_explained(tolerance) is not False:
+        if row.status == FAIL and whole.is_explained(tolerance) is not False:
             return replace(row, status=PASS, reason=f"{ROUNDING} ({row.reason})")
-        return _known(replace(row, reason=f"{row.reason}; {_TOGETHER}"), found.model, suspect, is_smallest=False)
+        return _known(replace(row, reason=f"{row.reason}; {_TOGETHER}"), whole.model, suspect, is_smallest=False)
     row = _known(replace(row, kernels=fault.ops), fault.model, suspect)
     if folder is not None:
-        nodes = len(found.model.subgraphs[0].nodes)
-        write_case(Bisection(suspect.name, INTERPRETER, "fault", tolerance, nodes, found.error, fault), folder)
+        nodes = len(whole.model.subgraphs[0].nodes)
+        write_case(Bisection(suspect.name, INTERPRETER, "fault", tolerance, nodes, whole.error, fault), folder)
         row = replace(row, case=folder.name)
     return row
 
@@ -149,34 +149,34 @@ def _known(row: Row, model: Model, suspect: Suspect, *, is_smallest: bool = True
     return replace(row, waived=known_fault(row, model, suspect.described(), is_smallest=is_smallest))
 
 
-def _fault(search: Search, found: _Whole) -> Fault | None:
+def _fault(search: Search, whole: _Whole) -> Fault | None:
     """Return the fault of a model with wrong outputs: the whole model if it is one operator."""
-    main = found.model.subgraphs[0]
-    if len(main.nodes) == 1 and len(found.model.subgraphs) == 1:
-        name = main.tensors[main.outputs[found.error.output]].name
+    main = whole.model.subgraphs[0]
+    if len(main.nodes) == 1 and len(whole.model.subgraphs) == 1:
+        name = main.tensors[main.outputs[whole.error.output]].name
         (op,) = (node.op.name for node in main.nodes)
-        return Fault(0, (0,), (op,), (), name, found.error, found.model, tuple(found.given), tuple(found.expected))
-    fault = search.fault(found.model, 0, search.values(found.model, 0, found.given))
+        return Fault(0, (0,), (op,), (), name, whole.error, whole.model, tuple(whole.given), tuple(whole.expected))
+    fault = search.fault(whole.model, 0, search.values(whole.model, 0, whole.given))
     if fault is None or len(fault.nodes) == 1:
         return fault
     got = search.suspect.prepare(write(fault.model))(fault.inputs)
     return None if explains(fault.model, fault.inputs, fault.expected, got, search.tolerance) else fault
 
 
-def _fatal(search: Search, found: _Whole) -> Fault | None:
+def _fatal(search: Search, whole: _Whole) -> Fault | None:
     """Reduce the model to the fewest outputs that still kill the process, when no part does by itself."""
-    model, kept = found.model, None
+    model, kept = whole.model, None
     for output in reversed(model.subgraphs[0].outputs[1:]):
         smaller = _without(model, output)
-        outcome = search.suspect.prepare(write(smaller))(found.given)
+        outcome = search.suspect.prepare(write(smaller))(whole.given)
         if any(value.dtype == _NOTHING for value in outcome):
             model, kept = smaller, smaller
     if kept is None:
         return None
-    expected = search.reference.prepare(write(kept))(found.given)
+    expected = search.reference.prepare(write(kept))(whole.given)
     nodes = kept.subgraphs[0].nodes
     names = tuple(node.op.name for node in nodes)
-    return Fault(0, tuple(range(len(nodes))), names, (), "", found.error, kept, tuple(found.given), tuple(expected))
+    return Fault(0, tuple(range(len(nodes))), names, (), "", whole.error, kept, tuple(whole.given), tuple(expected))
 
 
 def _without(model: Model, output: int) -> Model:

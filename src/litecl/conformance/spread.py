@@ -6,6 +6,7 @@ import numpy as np
 
 from litecl.bisection.cut import cut
 from litecl.bisection.tolerance import Tolerance
+from litecl.comparison import distances
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array, Model
@@ -33,12 +34,11 @@ def explains(
 def _within(runs: Sequence[Array], expected: Array, got: Array, by: Tolerance) -> bool:
     if got.shape != expected.shape or got.dtype != expected.dtype or expected.dtype.kind not in "fiub":
         return False
-    wide, have = expected.astype(np.float64), got.astype(np.float64)
-    if not all(np.isfinite(x).all() for x in (wide, have, *runs)):
+    if not all(x.shape == expected.shape and np.isfinite(x).all() for x in (expected, got, *runs)):
         return False
-    spread = np.max([np.abs(run.astype(np.float64) - wide) for run in runs], axis=0, initial=0.0)
-    slack = by.of(expected.dtype) * (1.0 if expected.dtype.kind in "iub" else np.abs(wide).max(initial=0.0))
-    return bool((np.abs(have - wide) <= _MARGIN * spread + slack).all())
+    spread = np.max([distances(run, expected) for run in runs], axis=0, initial=0.0)
+    slack = by.of(expected.dtype) * (1.0 if expected.dtype.kind in "iub" else float(np.abs(expected).max(initial=0.0)))
+    return bool((distances(got, expected) <= _MARGIN * spread + slack).all())
 
 
 def _run(model: Model, given: Sequence[Array], by: Tolerance, rng: np.random.Generator, sign: int) -> list[Array]:
@@ -49,8 +49,8 @@ def _run(model: Model, given: Sequence[Array], by: Tolerance, rng: np.random.Gen
     for number, node in enumerate(graph.nodes):
         alone = cut(model, 0, [number], values)
         results = run_on(Interpreter(alone.model), [values[t] for t in alone.inputs])
-        found = dict(zip(alone.outputs, results, strict=True))
-        values |= {t: _erring(x, by, rng, sign) if t in node.outputs else x for t, x in found.items()}
+        by_tensor = dict(zip(alone.outputs, results, strict=True))
+        values |= {t: _erring(x, by, rng, sign) if t in node.outputs else x for t, x in by_tensor.items()}
     return [values[t] for t in graph.outputs]
 
 

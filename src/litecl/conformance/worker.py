@@ -53,10 +53,10 @@ def _shrink(request: Mapping[str, Any], runtime: Suspect, tell: Tell) -> None:
     from litecl.conformance.shrink import shrunk
 
     for data in request["rows"]:
-        found = row(data)
-        tell(begin=found.check)
-        folder = None if request["folder"] is None else Path(request["folder"]) / folder_of(found.check)
-        tell(row=asdict(shrunk(check_of(found.check), found, runtime, request["timeout_s"], folder)))
+        shown = row(data)
+        tell(begin=shown.check)
+        folder = None if request["folder"] is None else Path(request["folder"]) / folder_of(shown.check)
+        tell(row=asdict(shrunk(check_of(shown.check), shown, runtime, request["timeout_s"], folder)))
 
 
 def folder_of(check: str) -> str:

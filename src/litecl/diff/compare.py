@@ -12,9 +12,9 @@ from litecl.diff.merge import Merged, merged
 from litecl.diff.pair import Pair, pairs
 from litecl.diff.values import error, real_inputs, values_of
 from litecl.interpreter import Interpreter
+from litecl.interpreter.data_frame import Library, frame
 from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.file.reader import read
-from litecl.interpreter.frames import Library, frame
 from litecl.interpreter.graph import Array, Model, callees_of
 from litecl.interpreter.html import block, paragraph, table
 
@@ -136,8 +136,8 @@ def diff_models(
     outputs = zip(first.outputs, second.outputs, strict=False)
     counts = [Counter(node.op.name for graph in model.subgraphs for node in graph.nodes) for model in models]
     return Difference(
-        only_a={place: name for part in compared for place, name in part.only(0)},
-        only_b={place: name for part in compared for place, name in part.only(1)},
+        only_a=dict(named for part in compared for named in part.only(0)),
+        only_b=dict(named for part in compared for named in part.only(1)),
         replaced=tuple(row for part in compared for row in part.replaced()),
         changed=tuple(row for part in compared for row in part.changed()),
         counts={op: (counts[0][op], counts[1][op]) for op in counts[0] | counts[1] if counts[0][op] != counts[1][op]},
@@ -156,9 +156,9 @@ def _compared(models: Sequence[Model], values: Sequence[Mapping[int, Array]]) ->
         numbers = waiting.pop(0)
         if numbers not in seen:
             seen.add(numbers)
-            made = _Graphs(models, numbers, values if numbers == (0, 0) else ({}, {}))
-            yield made
-            waiting += made.called()
+            graphs = _Graphs(models, numbers, values if numbers == (0, 0) else ({}, {}))
+            yield graphs
+            waiting += graphs.called()
 
 
 class _Graphs:
@@ -203,9 +203,9 @@ class _Graphs:
         """Return the matched nodes that differ in something."""
         a, b = (of.graph for of in self._of)
         for i, j in self._pairs:
-            what = tuple(of_node(a, a.nodes[i], b, b.nodes[j]))
-            if what:
-                yield Changed(i, j, a.nodes[i].op.name, self._of[0].name(i), what, self._numbers)
+            differences = tuple(of_node(a, a.nodes[i], b, b.nodes[j]))
+            if differences:
+                yield Changed(i, j, a.nodes[i].op.name, self._of[0].name(i), differences, self._numbers)
 
     def layers(self, values: Sequence[Mapping[int, Array]]) -> Iterator[Layer]:
         """Return the errors of results. Merged nodes are compared by their common results."""
@@ -214,9 +214,9 @@ class _Graphs:
         replacing = {(w.a[-1], w.b[-1]): w for w in self._merged}
         for i, j in sorted(rows):
             whole = instead.get((i, j)) or replacing.get((i, j))
-            made = self._results(i, j) if whole is None else whole.results
-            if made is not None and made[0] in values[0] and made[1] in values[1]:
-                relative = error(values[0][made[0]], values[1][made[1]])
+            results = self._results(i, j) if whole is None else whole.results
+            if results is not None and results[0] in values[0] and results[1] in values[1]:
+                relative = error(values[0][results[0]], values[1][results[1]])
                 yield Layer(i, j, self._node(0, i).op.name, self._of[0].name(i), relative)
 
     def _results(self, i: int, j: int) -> Pair | None:

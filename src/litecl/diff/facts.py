@@ -23,31 +23,31 @@ class Facts:
     """A graph with the structure around its nodes, ignoring nodes that only change the type of numbers."""
 
     graph: Subgraph
-    _made: Mapping[int, Result] = field(init=False)
+    _producers: Mapping[int, Result] = field(init=False)
 
     def __post_init__(self) -> None:
         nodes = enumerate(self.graph.nodes)
-        object.__setattr__(self, "_made", {t: (i, k) for i, node in nodes for k, t in enumerate(node.outputs)})
+        object.__setattr__(self, "_producers", {t: (i, k) for i, node in nodes for k, t in enumerate(node.outputs)})
 
     def source(self, tensor: int) -> int:
         """Follow casts and (de)quantization back to the original tensor."""
-        while tensor in self._made and changes_type(node := self.graph.nodes[self._made[tensor][0]]):
+        while tensor in self._producers and changes_type(node := self.graph.nodes[self._producers[tensor][0]]):
             tensor = node.inputs[0]
         return tensor
 
     def producer(self, tensor: int) -> Result | None:
         """Return the result that holds a tensor's numbers; None for an input or a constant."""
-        return self._made.get(self.source(tensor))
+        return self._producers.get(self.source(tensor))
 
     @cached_property
     def readers(self) -> Mapping[int, list[Result]]:
         """By tensor, the nodes that read its numbers, and at which operand position."""
-        found: dict[int, list[Result]] = {}
+        readers: dict[int, list[Result]] = {}
         for i, node in enumerate(self.graph.nodes):
             if not changes_type(node):
                 for position, tensor in enumerate(node.inputs):
-                    found.setdefault(self.source(tensor), []).append((i, position))
-        return found
+                    readers.setdefault(self.source(tensor), []).append((i, position))
+        return readers
 
     @cached_property
     def ends(self) -> Mapping[int, int]:
@@ -58,30 +58,30 @@ class Facts:
     def before(self) -> list[str]:
         """Digests of the structure before each node: operators and operands, from the inputs on."""
         inputs = {t: position for position, t in enumerate(self.graph.inputs)}
-        found: list[str] = []
+        digests: list[str] = []
 
         def operand(tensor: int) -> str:
             source = self.source(tensor) if tensor != ABSENT else ABSENT
-            if source in self._made:
-                node, position = self._made[source]
-                return f"{found[node]}.{position}"
+            if source in self._producers:
+                node, position = self._producers[source]
+                return f"{digests[node]}.{position}"
             return "absent" if source == ABSENT else f"input {inputs[source]}" if source in inputs else "constant"
 
         for node in self.graph.nodes:
-            found += [_digest(node.op.name, *map(operand, node.inputs))]
-        return found
+            digests += [_digest(node.op.name, *map(operand, node.inputs))]
+        return digests
 
     @cached_property
     def after(self) -> list[str]:
         """Digests of the structure after each node: operators that read its results, up to the outputs."""
-        found = [""] * len(self.graph.nodes)
-        for i in reversed(range(len(found))):
+        digests = [""] * len(self.graph.nodes)
+        for i in reversed(range(len(digests))):
             node, uses = self.graph.nodes[i], []
             for position, tensor in enumerate(node.outputs):
-                uses += [f"{position}>{found[reader]}.{at}" for reader, at in self.readers.get(tensor, ())]
+                uses += [f"{position}>{digests[reader]}.{at}" for reader, at in self.readers.get(tensor, ())]
                 uses += [f"{position}>output {self.ends[tensor]}"] if tensor in self.ends else []
-            found[i] = _digest(node.op.name, *sorted(uses))
-        return found
+            digests[i] = _digest(node.op.name, *sorted(uses))
+        return digests
 
     @cached_property
     def constants(self) -> list[str]:

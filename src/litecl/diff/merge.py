@@ -36,21 +36,21 @@ class _Part:
     result: int | None
 
 
-def merged(a: Facts, b: Facts, found: Sequence[Pair], values: Sequence[Values]) -> list[Merged]:
+def merged(a: Facts, b: Facts, pairs: Sequence[Pair], values: Sequence[Values]) -> list[Merged]:
     """Match nodes without a pair to nodes of the other graph.
 
     Nodes of both graphs between the same pairs replace each other. Others join the pair before or after them if that
     brings its results closer together, such as a RELU that the other graph fuses into a convolution.
     """
-    parts = [_parts(of, found, side) for side, of in enumerate((a, b))]
-    made, left = _replacing(*parts)
+    parts = [_parts(of, pairs, side) for side, of in enumerate((a, b))]
+    groups, left = _replacing(*parts)
     for side, own in enumerate(left):
-        made += [whole for part in own if (whole := _absorbed((a, b), part, side, values)) is not None]
-    return made
+        groups += [whole for part in own if (whole := _absorbed((a, b), part, side, values)) is not None]
+    return groups
 
 
-def _parts(of: Facts, found: Sequence[Pair], side: int) -> list[_Part]:
-    pair_of = {pair[side]: pair for pair in found}
+def _parts(of: Facts, pairs: Sequence[Pair], side: int) -> list[_Part]:
+    pair_of = {pair[side]: pair for pair in pairs}
     left = [i for i, node in enumerate(of.graph.nodes) if i not in pair_of and not changes_type(node)]
     return [_part(of, nodes, pair_of) for nodes in _connected(of, left)]
 
@@ -71,8 +71,8 @@ def _connected(of: Facts, left: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _sources(of: Facts, node: int) -> set[int]:
-    made = (of.producer(t) for t in of.graph.nodes[node].inputs if t >= 0)
-    return {result[0] for result in made if result is not None}
+    producers = (of.producer(t) for t in of.graph.nodes[node].inputs if t >= 0)
+    return {result[0] for result in producers if result is not None}
 
 
 def _readers(of: Facts, node: int) -> set[int]:
@@ -95,7 +95,7 @@ def _part(of: Facts, nodes: tuple[int, ...], pair_of: Mapping[int, Pair]) -> _Pa
 
 def _replacing(of_a: Sequence[_Part], of_b: Sequence[_Part]) -> tuple[list[Merged], list[list[_Part]]]:
     """Match parts of both graphs between the same pairs; return those and the parts left over."""
-    made, left_a, left_b = [], [], [*of_b]
+    groups, left_a, left_b = [], [], [*of_b]
     for part in of_a:
         other = next((b for b in left_b if _between_the_same(part, b)), None)
         if other is None:
@@ -103,8 +103,8 @@ def _replacing(of_a: Sequence[_Part], of_b: Sequence[_Part]) -> tuple[list[Merge
             continue
         left_b.remove(other)
         results = None if part.result is None or other.result is None else (part.result, other.result)
-        made.append(Merged(part.nodes, other.nodes, results))
-    return made, [left_a, left_b]
+        groups.append(Merged(part.nodes, other.nodes, results))
+    return groups, [left_a, left_b]
 
 
 def _between_the_same(a: _Part, b: _Part) -> bool:

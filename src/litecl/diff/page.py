@@ -24,8 +24,8 @@ def page(data: Mapping[str, Any]) -> str:
         Part("Changed", ("node", "operator", "name", "what differs, A → B"), tuple(map(_changed, data["changed"]))),
         Part("Layers", ("node of A", "node of B", "operator", "name", "relative error"), _layers(data["layers"])),
     )
-    told = tuple(f"{line[0].upper()}{line[1:]}." for line in verdict(data))
-    return sheet(Sheet("litecl diff", f"{data['a']} → {data['b']}", told, parts))
+    lead = tuple(f"{line[0].upper()}{line[1:]}." for line in verdict(data))
+    return sheet(Sheet("litecl diff", f"{data['a']} → {data['b']}", lead, parts))
 
 
 def verdict(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -36,8 +36,10 @@ def verdict(data: Mapping[str, Any]) -> tuple[str, ...]:
         "only in A": len(data["only_a"]),
         "only in B": len(data["only_b"]),
     }
-    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    structure = "the same structure" if data["same_structure"] else f"structures differ: {told or 'inputs or outputs'}"
+    changes = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    structure = (
+        "the same structure" if data["same_structure"] else f"structures differ: {changes or 'inputs or outputs'}"
+    )
     outputs = ", ".join(error(value) for value in data["outputs"])
     return structure, f"relative errors of the outputs: {outputs or 'none'}"
 
@@ -67,8 +69,8 @@ def _replaced(data: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
 
 
 def _changed(row: Mapping[str, Any]) -> tuple[str, ...]:
-    places = [numbers([row[side]], subgraph) for side, subgraph in zip("ab", row["subgraphs"], strict=True)]
-    return " → ".join(dict.fromkeys(places)), row["op"], row["name"], "\n".join(row["what"])
+    pair = [numbers([row[side]], subgraph) for side, subgraph in zip("ab", row["subgraphs"], strict=True)]
+    return " → ".join(dict.fromkeys(pair)), row["op"], row["name"], "\n".join(row["what"])
 
 
 def _layers(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], ...]:

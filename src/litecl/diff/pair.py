@@ -17,18 +17,18 @@ def pairs(a: Facts, b: Facts) -> list[Pair]:
     same structure on one side or the same name, if unique, and neighbours of matched nodes. Of the rest, matching
     blocks in the sequences of operators and shapes.
     """
-    found: list[Pair] = []
+    matched: list[Pair] = []
     for key in (_whole_and_constants, _whole_and_name, _whole):
-        found += _agreeing(a, b, found, key)
+        matched += _agreeing(a, b, matched, key)
     for key in (_before_and_name, _before, _after_and_name, _after, _name):
-        found += _agreeing(a, b, found, key, most=1)
-        found += _next_to(a, b, found)
+        matched += _agreeing(a, b, matched, key, most=1)
+        matched += _next_to(a, b, matched)
     for key in (_before, _after):
-        found += _agreeing(a, b, found, key)
-        found += _next_to(a, b, found)
+        matched += _agreeing(a, b, matched, key)
+        matched += _next_to(a, b, matched)
     for key in (_shaped, _operator):
-        found += _in_sequence(a, b, found, key)
-    return sorted(found)
+        matched += _in_sequence(a, b, matched, key)
+    return sorted(matched)
 
 
 def _rest(of: Facts, taken: Collection[int]) -> list[int]:
@@ -36,10 +36,10 @@ def _rest(of: Facts, taken: Collection[int]) -> list[int]:
 
 
 def _by(of: Facts, taken: Collection[int], key: _Key) -> dict[Hashable, list[int]]:
-    found: dict[Hashable, list[int]] = {}
+    groups: dict[Hashable, list[int]] = {}
     for i in _rest(of, taken):
-        found.setdefault((of.graph.nodes[i].op.name, key(of, i)), []).append(i)
-    return found
+        groups.setdefault((of.graph.nodes[i].op.name, key(of, i)), []).append(i)
+    return groups
 
 
 def _agreeing(a: Facts, b: Facts, done: Sequence[Pair], key: _Key, most: int | None = None) -> list[Pair]:
@@ -51,7 +51,7 @@ def _agreeing(a: Facts, b: Facts, done: Sequence[Pair], key: _Key, most: int | N
 
 def _next_to(a: Facts, b: Facts, done: Sequence[Pair]) -> list[Pair]:
     """Pair neighbours of pairs, of the same operator: producers of operands, and readers unique for their operator."""
-    found, waiting = [], [*done]
+    neighbours, waiting = [], [*done]
     taken = [{pair[side] for pair in done} for side in range(2)]
     while waiting:
         i, j = waiting.pop(0)
@@ -60,15 +60,15 @@ def _next_to(a: Facts, b: Facts, done: Sequence[Pair]) -> list[Pair]:
                 continue
             taken[0].add(x)
             taken[1].add(y)
-            found.append((x, y))
+            neighbours.append((x, y))
             waiting.append((x, y))
-    return found
+    return neighbours
 
 
 def _sources(a: Facts, b: Facts, i: int, j: int) -> list[Pair]:
     operands = zip(a.graph.nodes[i].inputs, b.graph.nodes[j].inputs, strict=False)
-    made = [(a.producer(s), b.producer(t)) for s, t in operands if ABSENT not in (s, t)]
-    return [(s[0], t[0]) for s, t in made if s is not None and t is not None and s[1] == t[1]]
+    producers = [(a.producer(s), b.producer(t)) for s, t in operands if ABSENT not in (s, t)]
+    return [(s[0], t[0]) for s, t in producers if s is not None and t is not None and s[1] == t[1]]
 
 
 def _readers(a: Facts, b: Facts, i: int, j: int) -> Iterator[Pair]:
@@ -81,10 +81,10 @@ def _readers(a: Facts, b: Facts, i: int, j: int) -> Iterator[Pair]:
 
 
 def _by_operator(of: Facts, tensor: int) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
+    readers: dict[str, set[int]] = {}
     for reader, _ in of.readers.get(tensor, ()):
-        found.setdefault(of.graph.nodes[reader].op.name, set()).add(reader)
-    return found
+        readers.setdefault(of.graph.nodes[reader].op.name, set()).add(reader)
+    return readers
 
 
 def _in_sequence(a: Facts, b: Facts, done: Sequence[Pair], key: _Key) -> list[Pair]:

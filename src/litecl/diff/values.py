@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl.comparison import distances
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ShapeError
 from litecl.interpreter.feeding import fits
@@ -22,14 +23,12 @@ def error(a: Array | None, b: Array | None) -> float:
     """Return the RMS of b - a relative to the RMS of a; infinite if they can't be compared."""
     if a is None or b is None or a.shape != b.shape or a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
         return 0.0 if a is not None and b is not None and np.array_equal(a, b) else np.inf
-    one, other = a.astype(np.float64), b.astype(np.float64)
-    same = (one == other) | (np.isnan(one) & np.isnan(other))
-    if same.all():
-        return 0.0
-    with np.errstate(invalid="ignore"):
-        apart = np.where(same, 0.0, other - one)
-    size = float(np.sqrt(np.mean(np.square(one))))
-    return float(np.sqrt(np.mean(np.square(apart)))) / size if size and np.isfinite(apart).all() else np.inf
+    expected = a.astype(np.float64)
+    apart = distances(b.astype(np.float64), expected)
+    if not apart.any() or not np.isfinite(apart).all():
+        return float(apart.max(initial=0.0))
+    size, off = (float(np.sqrt(np.mean(np.square(x)))) for x in (expected[np.isfinite(expected)], apart))
+    return off / size if size else np.inf
 
 
 def real_inputs(
@@ -40,10 +39,10 @@ def real_inputs(
     Raises ModelError for an unknown name, ShapeError if the models' inputs differ in number or shape.
     """
     details = [runtime.get_input_details() for runtime in runtimes]
-    found = named_inputs(details[0], inputs, seed)
+    by_name = named_inputs(details[0], inputs, seed)
     if len(details[0]) != len(details[1]):
         raise ShapeError(f"expected models of as many inputs, got {len(details[0])} and {len(details[1])}")
-    first = [found[name] for name in labels(details[0])]
+    first = [by_name[name] for name in labels(details[0])]
     a, b = ([graph.tensors[t] for t in graph.inputs] for graph in (model.subgraphs[0] for model in models))
     numbers = [real(value, spec.quantization) for value, spec in zip(first, a, strict=True)]
     return [first, [_as(value, spec) for value, spec in zip(numbers, b, strict=True)]]
@@ -67,10 +66,10 @@ def values_of(model: Model, runtime: Interpreter, given: Sequence[Array]) -> dic
     graph = model.subgraphs[0]
     prepare(runtime, dict(zip(labels(runtime.get_input_details()), given, strict=True)))
     runtime.invoke()
-    found = {}
+    values = {}
     for tensor in {*graph.outputs, *(t for node in graph.nodes for t in node.outputs)}:
         try:
-            found[tensor] = real(np.asarray(runtime.get_tensor(tensor)), graph.tensors[tensor].quantization)
+            values[tensor] = real(np.asarray(runtime.get_tensor(tensor)), graph.tensors[tensor].quantization)
         except (LiteclError, ValueError):  # not readable, such as a resource
             continue
-    return found
+    return values

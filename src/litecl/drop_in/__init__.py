@@ -87,10 +87,10 @@ def _package(holder: ModuleType, name: str, full: str, undo: ExitStack) -> Modul
     try:
         return import_module(full)
     except ImportError:
-        made = ModuleType(full)
-        made.__spec__, made.__path__ = ModuleSpec(full, None, is_package=True), []
-        _put(holder, name, full, made, undo)
-        return made
+        package = ModuleType(full)
+        package.__spec__, package.__path__ = ModuleSpec(full, None, is_package=True), []
+        _put(holder, name, full, package, undo)
+        return package
 
 
 def _put(holder: ModuleType, name: str, full: str, module: ModuleType, undo: ExitStack) -> None:

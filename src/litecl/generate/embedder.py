@@ -31,12 +31,13 @@ class Embedder:
             results = self.runner.run(sized, {entry.name: part.astype(entry.dtype).reshape(entry.shape)}, Caches())
             name = self._name if self._name in results else next(iter(results))
             rows.append(np.array(results[name]).reshape(len(part), -1))
-        found = np.concatenate(rows)
-        if found.size != np.prod(wanted.shape) or found.dtype != wanted.dtype:
+        embeddings = np.concatenate(rows)
+        if embeddings.size != np.prod(wanted.shape) or embeddings.dtype != wanted.dtype:
             raise ModelError(
-                f"the embedder computes {found.dtype}{[*found.shape]}, the model takes {wanted.dtype}{[*wanted.shape]}"
+                f"the embedder computes {embeddings.dtype}{[*embeddings.shape]}, "
+                f"the model takes {wanted.dtype}{[*wanted.shape]}"
             )
-        return found.reshape(wanted.shape)
+        return embeddings.reshape(wanted.shape)
 
     def _parts(self, tokens: Array) -> list[tuple[Step, Array]]:
         """Split tokens among the signatures, widest first. Raises ModelError if some are left."""

@@ -18,16 +18,16 @@ def with_generation(path: Path, most: int) -> Model:
     most: tokens per generation, each the most likely one. An embedder's table becomes part of the loop. Raises
     ModelError for a file that is not a language model, or that lacks the embedder it needs.
     """
-    found = parts.read(path)
-    interpreter = Interpreter(read(found.model.content, found.model.find))
+    bundle = parts.read(path)
+    interpreter = Interpreter(read(bundle.model.content, bundle.model.find))
     _, decode = steps(interpreter)
-    slots = length_of(decode, found.metadata.context_length, interpreter.model)
+    slots = length_of(decode, bundle.metadata.context_length, interpreter.model)
     tables = {}
     for entry in decode.inputs:
-        if entry.name in found.embedders:
-            embedder = Interpreter(read(found.embedders[entry.name].content, found.embedders[entry.name].find))
+        if entry.name in bundle.embedders:
+            embedder = Interpreter(read(bundle.embedders[entry.name].content, bundle.embedders[entry.name].find))
             tables[entry.name] = Lookup.of(embedder)
     if not 1 <= most <= slots:
         raise ModelError(f"expected from 1 to {slots} tokens, which the caches hold, got {most}")
     sized = decode.with_sizes(1, slots)
-    return looped(interpreter.model, sized, tables, most, found.metadata.sliding_window, keep=True)
+    return looped(interpreter.model, sized, tables, most, bundle.metadata.sliding_window, keep=True)

@@ -19,19 +19,19 @@ def values(step: Step, tokens: Array, start: int, count: int, window: int | None
     tokens a layer with a local mask sees, including the current one.
     """
     positions = np.arange(start, start + step.width)
-    made = {}
+    arrays = {}
     for entry in step.inputs:
         if entry.role is Role.TOKENS:
-            made[entry.name] = tokens.astype(entry.dtype).reshape(entry.shape)
+            arrays[entry.name] = tokens.astype(entry.dtype).reshape(entry.shape)
         elif entry.role is Role.POSITIONS:
-            made[entry.name] = positions.astype(entry.dtype).reshape(entry.shape)
+            arrays[entry.name] = positions.astype(entry.dtype).reshape(entry.shape)
         elif entry.role is Role.MASK:
-            made[entry.name] = _mask(entry, np.arange(entry.shape[-1]) <= positions[:, None])
+            arrays[entry.name] = _mask(entry, np.arange(entry.shape[-1]) <= positions[:, None])
         elif entry.role is Role.LOCAL_MASK:
-            made[entry.name] = _mask(entry, _in_window(entry, positions, window))
+            arrays[entry.name] = _mask(entry, _in_window(entry, positions, window))
         elif entry.role is Role.RANGE:
-            made[entry.name] = _range(entry, start, start + count)
-    return made
+            arrays[entry.name] = _range(entry, start, start + count)
+    return arrays
 
 
 def _mask(entry: Entry, seen: Array) -> Array:
@@ -70,6 +70,6 @@ def _in_window(entry: Entry, positions: Array, window: int | None) -> Array:
 
 def _range(entry: Entry, start: int, end: int) -> Array:
     """Return where tokens are written and how many slots are then in use, in the format of LiteRT-LM's GPU kernels."""
-    made = np.zeros(entry.shape, entry.dtype)
-    made.reshape(-1)[:3] = start, end, end
-    return made
+    array = np.zeros(entry.shape, entry.dtype)
+    array.reshape(-1)[:3] = start, end, end
+    return array

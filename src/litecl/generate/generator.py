@@ -54,23 +54,23 @@ class Generator:
         sliding_window: int | None = None,
         **options: Any,
     ) -> None:
-        found = parts.read(Path(model))
-        said = found.metadata
+        bundle = parts.read(Path(model))
+        metadata = bundle.metadata
         delegate = self._delegate = None if cpu else CLDelegate(device, **options)
         delegates = [] if delegate is None else [delegate]
         interpret = partial(Interpreter, delegates=delegates, dynamic_range=options.get("dynamic_range"))
-        self._interpreter = interpret(_read(found.model))
-        files = dict(found.embedders) if embedder is None else {"embeddings": parts.file(Path(embedder))}
+        self._interpreter = interpret(_read(bundle.model))
+        files = dict(bundle.embedders) if embedder is None else {"embeddings": parts.file(Path(embedder))}
         wanted = {name: files[name] for name in requires(self._interpreter) if name in files}
         self._model = LanguageModel(
             self._interpreter,
             {name: interpret(_read(file)) for name, file in wanted.items()},
-            _least(context_length, said.context_length),
-            said.sliding_window if sliding_window is None else sliding_window,
+            _least(context_length, metadata.context_length),
+            metadata.sliding_window if sliding_window is None else sliding_window,
             interpret=interpret,
         )
-        self._lexicon = Lexicon(_reading(tokenizer, found.tokenizer), said.start, said.stops)
-        self._defaults: Mapping[str, Any] = said.sampling
+        self._lexicon = Lexicon(_reading(tokenizer, bundle.tokenizer), metadata.start, metadata.stops)
+        self._defaults: Mapping[str, Any] = metadata.sampling
 
     def stream(self, prompt: Prompt, **options: Any) -> Iterator[Piece]:
         """Yield the continuation of a prompt token by token, as strings with extra fields (``Piece``).
@@ -142,11 +142,11 @@ def _least(*given: int | None) -> int | None:
 
 
 def _reading(
-    given: FilePath | Tokenizer | None, found: Callable[[], Tokenizer] | None
+    given: FilePath | Tokenizer | None, stored: Callable[[], Tokenizer] | None
 ) -> Callable[[], Tokenizer] | None:
     """Return a factory for the tokenizer. The caller's overrides the bundle's."""
     if given is None:
-        return found
+        return stored
     if isinstance(given, str | PathLike):
         return partial(tokenizers.from_file, Path(given))
     return lambda: given

@@ -52,9 +52,9 @@ def _sampling(given: Message) -> dict[str, Any]:
         return {"temperature": 0.0}
     if kind not in (_TOP_K, _TOP_P):
         return {}
-    made: dict[str, Any] = {"temperature": temperature if 4 in given else 1.0}
+    fields: dict[str, Any] = {"temperature": temperature if 4 in given else 1.0}
     if k > 0:
-        made["top_k"] = k
+        fields["top_k"] = k
     if kind == _TOP_P and 0 < p <= 1:
-        made["top_p"] = p
-    return made
+        fields["top_p"] = p
+    return fields

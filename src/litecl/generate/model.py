@@ -99,11 +99,11 @@ class LanguageModel:
 
         start: how many tokens came before. A step wider than its tokens reads padding, which no token sees.
         """
-        made = []
+        widths = []
         while count:
-            made.append(self._next(count, start))
-            count, start = count - made[-1], start + made[-1]
-        return made
+            widths.append(self._next(count, start))
+            count, start = count - widths[-1], start + widths[-1]
+        return widths
 
     def run(self, tokens: Sequence[int], start: int, caches: Caches) -> Array | None:
         """Run a step on the next tokens, one of ``pieces``, adding their keys and values to the caches.

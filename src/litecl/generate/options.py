@@ -52,8 +52,8 @@ class GenerationOptions:
         if self.max_tokens is not None and self.max_tokens < 1:
             raise ModelError(f"max_tokens: expected at least 1, got {self.max_tokens}")
         object.__setattr__(self, "stop", stop)
-        made = Sampling(self.temperature, self.top_k, self.top_p, self.repetition_penalty)
-        object.__setattr__(self, "sampling", made)
+        sampling = Sampling(self.temperature, self.top_k, self.top_p, self.repetition_penalty)
+        object.__setattr__(self, "sampling", sampling)
         if self.whole and (stop or self.log_probs or self.logits or self.repetition_penalty != 1):
             raise ModelError("whole: expected no repetition_penalty, stop texts, log_probs or logits, which need steps")
         if self.whole and self.temperature > 0 and not (self.top_k and self.top_k <= MOST):
@@ -88,9 +88,9 @@ class Piece(str):
         cls, text: str, token: int, log_prob: float | None = None, logits: Array | None = None, finish: Finish = ""
     ) -> Self:
         """Return a piece with these fields."""
-        made = super().__new__(cls, text)
-        made.token, made.log_prob, made.logits, made.finish = token, log_prob, logits, finish
-        return made
+        piece = super().__new__(cls, text)
+        piece.token, piece.log_prob, piece.logits, piece.finish = token, log_prob, logits, finish
+        return piece
 
 
 @dataclass(frozen=True)

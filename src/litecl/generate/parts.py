@@ -67,13 +67,13 @@ def read(path: Path) -> Parts:
 
 
 def _litertlm(content: memoryview) -> Parts:
-    found = litertlm.sections(content)
+    sections = litertlm.sections(content)
     weights = {
-        section.type or _MODEL: {external.SECTION: section.content} for section in found if section.kind == "weights"
+        section.type or _MODEL: {external.SECTION: section.content} for section in sections if section.kind == "weights"
     }
-    contents = {section.type or _MODEL: section.content for section in found if section.kind == "model"}
+    contents = {section.type or _MODEL: section.content for section in sections if section.kind == "model"}
     models = {type_: File(each, external.given(weights.get(type_, {}))) for type_, each in contents.items()}
-    by_kind = {section.kind: section.content for section in reversed(found)}
+    by_kind = {section.kind: section.content for section in reversed(sections)}
     tokenizer: Callable[[], Tokenizer] | None = None
     if "SentencePiece tokenizer" in by_kind:
         tokenizer = partial(tokenizers.load, bytes(by_kind["SentencePiece tokenizer"]))
@@ -115,17 +115,17 @@ def _stored(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
 def _llm_metadata(content: bytes) -> Metadata:
     """Decode metadata. Older bundles store another message, without a start token: they get defaults."""
     try:
-        found = metadata(content)
+        declared = metadata(content)
     except ModelError:
         return Metadata()
-    return Metadata() if found.start is None else found
+    return Metadata() if declared.start is None else declared
 
 
-def _parts(kind: str, models: Mapping[str, File], tokenizer: Callable[[], Tokenizer] | None, said: Metadata) -> Parts:
+def _parts(kind: str, models: Mapping[str, File], tokenizer: Callable[[], Tokenizer] | None, given: Metadata) -> Parts:
     if _MODEL not in models:
         raise ModelError(f"{kind} without the model {_MODEL!r}; it has {sorted(models)}")
     embedders = {name: models[type_] for type_, name in _EMBEDDERS.items() if type_ in models}
-    return Parts(models[_MODEL], embedders, tokenizer, said)
+    return Parts(models[_MODEL], embedders, tokenizer, given)
 
 
 def file(path: Path) -> File:
@@ -136,6 +136,6 @@ def file(path: Path) -> File:
 def _beside(path: Path, content: memoryview) -> Parts:
     paths = {name: path.with_name(f"{type_}.tflite") for type_, name in _EMBEDDERS.items()}
     embedders = {name: file(each) for name, each in paths.items() if each.is_file()}
-    found = tokenizers.beside(path)
-    tokenizer = None if found is None else partial(tokenizers.from_file, found)
+    stored = tokenizers.beside(path)
+    tokenizer = None if stored is None else partial(tokenizers.from_file, stored)
     return Parts(File(content, external.beside(path, content_of)), embedders, tokenizer)

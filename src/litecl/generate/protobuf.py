@@ -37,33 +37,33 @@ class Message:
 
     def text(self, number: int) -> str:
         """Return the text in a field, empty if there is none."""
-        found = self._of(number, bytes)
-        return found[-1].decode("utf-8", "replace") if found else ""
+        values = self._of(number, bytes)
+        return values[-1].decode("utf-8", "replace") if values else ""
 
     def integer(self, number: int) -> int:
         """Return the int32 in a field, 0 if there is none."""
-        found = self._of(number, int)
-        return _signed(found[-1]) if found else 0
+        values = self._of(number, int)
+        return _signed(values[-1]) if values else 0
 
     def integers(self, number: int) -> tuple[int, ...]:
         """Return the int32s in a repeated field, packed or not."""
-        found: list[int] = []
+        values: list[int] = []
         for value in self._fields.get(number, []):
-            found += [value] if isinstance(value, int) else _packed(value)
-        return tuple(map(_signed, found))
+            values += [value] if isinstance(value, int) else _packed(value)
+        return tuple(map(_signed, values))
 
     def number(self, number: int) -> float:
         """Return the float in a field, 0 if there is none."""
-        found = self._of(number, bytes)
-        if found and len(found[-1]) != 4:
-            raise ModelError(f"field {number}: expected a float, got {len(found[-1])} bytes")
-        return float(struct.unpack("<f", found[-1])[0]) if found else 0.0
+        values = self._of(number, bytes)
+        if values and len(values[-1]) != 4:
+            raise ModelError(f"field {number}: expected a float, got {len(values[-1])} bytes")
+        return float(struct.unpack("<f", values[-1])[0]) if values else 0.0
 
     def _of(self, number: int, kind: type[_Kind]) -> list[_Kind]:
         """Return a field's values. Raises ModelError for a value of another kind."""
-        found = self._fields.get(number, [])
-        kept = [value for value in found if isinstance(value, kind)]
-        if len(kept) != len(found):
+        values = self._fields.get(number, [])
+        kept = [value for value in values if isinstance(value, kind)]
+        if len(kept) != len(values):
             raise ModelError(f"field {number}: expected {kind.__name__}, got another kind of value")
         return kept
 

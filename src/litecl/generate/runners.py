@@ -83,10 +83,10 @@ class InterpreterRunner:
         if not interpreter.is_allocated:
             self._bound = {}
             interpreter.allocate_tensors()
-        found = _Bound(interpreter, subgraph, inputs, dict(runner._signature.outputs))
+        pair = _Bound(interpreter, subgraph, inputs, dict(runner._signature.outputs))
         self._bound = {key: bound for key, bound in self._bound.items() if key[0] != step.key}
-        self._bound[step.key, step.width] = found
-        return found
+        self._bound[step.key, step.width] = pair
+        return pair
 
 
 class _Bound:

@@ -50,9 +50,9 @@ def probabilities(logits: Array, sampling: Sampling, before: Collection[int] = (
     before: the earlier tokens. Raises ModelError if the largest logit isn't finite.
     """
     tokens, chances = _distribution(logits, sampling, before)
-    made = np.zeros(len(logits))
-    made[np.asarray(tokens)] = chances
-    return made
+    whole = np.zeros(len(logits))
+    whole[np.asarray(tokens)] = chances
+    return whole
 
 
 def choose(logits: Array, sampling: Sampling, before: Collection[int], random: np.random.Generator) -> int:

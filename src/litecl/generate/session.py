@@ -104,12 +104,12 @@ class Session:
         """
         self._settle()
         tokens = self._checked(self._numbers(prompt))
-        found = []
+        log_probs = []
         for token in tokens:
             if self._tokens:
-                found.append(float(log_softmax(self._read())[token]))
+                log_probs.append(float(log_softmax(self._read())[token]))
             self._tokens.append(token)
-        scores = tuple(found)
+        scores = tuple(log_probs)
         self._settled = self._now()
         return scores
 

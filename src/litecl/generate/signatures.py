@@ -98,16 +98,16 @@ def steps(interpreter: Interpreter) -> tuple[list[Step], Step]:
 
 def lookups(interpreter: Interpreter) -> list[Step]:
     """Return an embedder's signatures that take only tokens, widest first. Raises ModelError if there are none."""
-    found = []
+    known = []
     for key in interpreter.get_signature_list():
         inputs, outputs = _entries(interpreter, key)
         if [entry.role for entry in inputs] == [Role.TOKENS]:
-            found.append(Step(key, _width(key, inputs), inputs, outputs, None))
-    if not found:
+            known.append(Step(key, _width(key, inputs), inputs, outputs, None))
+    if not known:
         raise ModelError(
             f"expected an embedder of tokens, got the signatures {sorted(interpreter.get_signature_list())}"
         )
-    return sorted(found, key=lambda step: -step.width)
+    return sorted(known, key=lambda step: -step.width)
 
 
 def _step(interpreter: Interpreter, key: str) -> Step:
@@ -134,7 +134,7 @@ def _step(interpreter: Interpreter, key: str) -> Step:
 def _entries(interpreter: Interpreter, key: str) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
     runner = interpreter.get_signature_runner(key)
     details = runner.get_input_details(), runner.get_output_details()
-    inputs, outputs = (tuple(_entry(name, each) for name, each in found.items()) for found in details)
+    inputs, outputs = (tuple(_entry(name, each) for name, each in tensors.items()) for tensors in details)
     return inputs, outputs
 
 

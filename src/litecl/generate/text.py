@@ -14,7 +14,7 @@ class TextStream:
     def __init__(self, tokenizer: Tokenizer, before: Sequence[int], stop: Sequence[str]) -> None:
         self._tokenizer = tokenizer
         self._tokens = [*before[-_CONTEXT:]]
-        self._told = len(self._tokens)  # number of tokens whose text is out
+        self._out = len(self._tokens)  # number of tokens whose text is out
         self._start = 0  # first token to decode again
         self._stop = stop
         self._held = ""
@@ -34,11 +34,11 @@ class TextStream:
 
     def _written(self, last: bool) -> str:
         """Return the text that the tokens add."""
-        before = self._tokenizer.decode(self._tokens[self._start : self._told])
+        before = self._tokenizer.decode(self._tokens[self._start : self._out])
         now = self._tokenizer.decode(self._tokens[self._start :])
         if len(now) <= len(before) or (now.endswith(_UNFINISHED) and not last):
             return ""
-        self._start, self._told = self._told, len(self._tokens)
+        self._start, self._out = self._out, len(self._tokens)
         return now[len(before) :]
 
     def _released(self, added: str, last: bool) -> str:

@@ -37,8 +37,8 @@ class _Json:
             self._library = Library.from_str(content.decode())
         except Exception as error:  # the library raises plain Exception
             raise ModelError(f"the tokenizer cannot be read: {error}") from error
-        found = None if ends is None else self._library.token_to_id(ends)
-        self.stop_tokens: Sequence[int] = () if found is None else (found,)
+        end = None if ends is None else self._library.token_to_id(ends)
+        self.stop_tokens: Sequence[int] = () if end is None else (end,)
 
     def encode(self, text: str, first: bool) -> list[int]:
         return list(self._library.encode(text, add_special_tokens=first).ids)
@@ -95,8 +95,8 @@ def beside(model: Path) -> Path | None:
 
 def _ends(config: Path) -> str | None:
     try:
-        found: Any = json.loads(config.read_bytes()).get("eos_token")
+        token: Any = json.loads(config.read_bytes()).get("eos_token")
     except (OSError, ValueError, AttributeError):
         return None
-    ends = found.get("content") if isinstance(found, dict) else found
+    ends = token.get("content") if isinstance(token, dict) else token
     return ends if isinstance(ends, str) else None

@@ -78,13 +78,13 @@ def looped(
     condition = len(graphs)
     main = _main(body.state, WhileOptions(condition, condition + 1))
     graphs += [_condition(body.state), body.built()]
-    place = 0 if 0 not in needed else len(graphs)
-    graphs[place : place + 1] = [main]
+    index = 0 if 0 not in needed else len(graphs)
+    graphs[index : index + 1] = [main]
     given = dict(zip([name for name in body.state if name not in _INITIAL], main.inputs, strict=True))
     results = dict(zip(body.state, main.outputs, strict=True))
     outputs = {name: tensor for name, tensor in results.items() if name not in _UNREAD}
     own = model.signatures if keep else ()
-    return Model(tuple(graphs), (*own, Signature(KEY, given, outputs, place)))
+    return Model(tuple(graphs), (*own, Signature(KEY, given, outputs, index)))
 
 
 _INITIAL = ("steps", "done", "finite", "text")  # these always start with the same values

@@ -11,7 +11,7 @@ from litecl.delegate.claim.options import KeptNode
 from litecl.delegate.report import Counters, DelegationReport, NodeRow
 from litecl.halves.kernels import IN_HALVES
 from litecl.halves.sums import BLOCK, Sums, largest_lost, rounded
-from litecl.interpreter.delegation import OnTheHost
+from litecl.interpreter.delegation import Memory
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
@@ -84,8 +84,8 @@ class Emulation:
             run = (op.bind and op.bind(options, inputs, outputs)) or op.run
             return self._run(subgraph, position, node, run)
 
-        made = replace(op, run=self._run(subgraph, position, node, op.run), bind=op.bind and bind)
-        return replace(node, op=made)
+        emulated = replace(op, run=self._run(subgraph, position, node, op.run), bind=op.bind and bind)
+        return replace(node, op=emulated)
 
     def _run(self, subgraph: int, position: int, node: Node, run: Run) -> Run:
         def emulated(options: Any, inputs: Inputs) -> list[Array]:
@@ -107,10 +107,10 @@ class Emulation:
         given = [rounded(x) if x is not None and x.dtype == np.float32 else x for x in inputs]
         pairs = [(x, y) for x, y in zip(inputs, given, strict=True) if x is not None and y is not None and y is not x]
         lost, sums = [largest_lost(x, y) for x, y in pairs], Sums(self.block)
-        made = run(options, given) if kernel is None else [kernel(options, given, sums)]
+        outputs = run(options, given) if kernel is None else [kernel(options, given, sums)]
         if self.mode != "sums":
-            made = [rounded(y) if y.dtype == np.float32 else y for y in made]
-        return made, max(lost, default=0.0), sums.overflow
+            outputs = [rounded(y) if y.dtype == np.float32 else y for y in outputs]
+        return outputs, max(lost, default=0.0), sums.overflow
 
 
 def _has_floats(node: Node, specs: Sequence[TensorSpec]) -> bool:
@@ -124,7 +124,7 @@ def _are_floats(inputs: Inputs) -> bool:
 
 
 @dataclass(frozen=True)
-class Emulated(OnTheHost):
+class Emulated(Memory):
     """A ``Delegation`` whose nodes compute in halves."""
 
     model: Model

@@ -38,16 +38,16 @@ Kernel = Callable[[Any, Inputs, Sums], Array]
 def _fully_connected(options: Any, inputs: Inputs, sums: Sums) -> Array:
     x, weights = require.arrays(inputs, 2)
     rows = sums.dot(x.reshape(-1, weights.shape[1]), weights.T)
-    made = conv_2d.finish(rows, inputs, 2, options.fused_activation_function)
-    return made.reshape(output_shape(options, x.shape, weights.shape))
+    outputs = conv_2d.finish(rows, inputs, 2, options.fused_activation_function)
+    return outputs.reshape(output_shape(options, x.shape, weights.shape))
 
 
 def _conv_2d(options: Any, inputs: Inputs, sums: Sums) -> Array:
     x, filter_ = require.arrays(inputs, 2)
     groups, sizes = x.shape[3] // filter_.shape[3], conv_2d.windows(options, x.shape, filter_.shape)
     parts = zip(np.split(x, groups, axis=3), conv_2d.matrices(filter_, groups), strict=True)
-    made = [window.convolve(part, _by(sums, matrix), sizes) for part, matrix in parts]
-    return conv_2d.finish(np.concatenate(made, axis=3), inputs, 2, options.fused_activation_function)
+    outputs = [window.convolve(part, _by(sums, matrix), sizes) for part, matrix in parts]
+    return conv_2d.finish(np.concatenate(outputs, axis=3), inputs, 2, options.fused_activation_function)
 
 
 def _by(sums: Sums, matrix: Array) -> Callable[[Array], Array]:
@@ -60,8 +60,8 @@ def _depthwise_conv_2d(options: Any, inputs: Inputs, sums: Sums) -> Array:
     images = x.repeat(filter_.shape[3] // x.shape[3], axis=3)
     patches = window.patches(window.pad(images, sizes), sizes)
     terms = (patches[:, :, :, i, j] * filter_[0, i, j] for i, j in np.ndindex(*filter_.shape[1:3]))
-    made = sums.of(terms, patches[:, :, :, 0, 0])
-    return conv_2d.finish(made, inputs, 2, options.fused_activation_function)
+    outputs = sums.of(terms, patches[:, :, :, 0, 0])
+    return conv_2d.finish(outputs, inputs, 2, options.fused_activation_function)
 
 
 def _transpose_conv(options: Any, inputs: Inputs, sums: Sums) -> Array:
@@ -77,8 +77,8 @@ def _transpose_conv(options: Any, inputs: Inputs, sums: Sums) -> Array:
     sizes = [window.Window(k, 1, 1, k - 1, end, n + end) for k, end, n in zip(kernel, ends, spread, strict=True)]
     flipped = filter_[:, ::-1, ::-1].transpose(1, 2, 3, 0).reshape(-1, filter_.shape[0])
     (top, left), (height, width) = offsets, output[1:3]
-    made = window.convolve(image, _by(sums, flipped), sizes)[:, top : top + height, left : left + width]
-    return conv_2d.finish(made, inputs, 3, options.fused_activation_function)
+    outputs = window.convolve(image, _by(sums, flipped), sizes)[:, top : top + height, left : left + width]
+    return conv_2d.finish(outputs, inputs, 3, options.fused_activation_function)
 
 
 def _conv_3d(options: Any, inputs: Inputs, sums: Sums) -> Array:
@@ -93,10 +93,10 @@ def _batch_matmul(options: Any, inputs: Inputs, sums: Sums) -> Array:
 
 def _sum(options: Any, inputs: Inputs, sums: Sums) -> Array:
     x, axes = require.arrays(inputs, 2)
-    found = reduce.axes_of(axes.ravel().tolist(), x.ndim)
-    rest = [axis for axis in range(x.ndim) if axis not in found]
-    rows = x.transpose(*rest, *found).reshape(*(x.shape[axis] for axis in rest), -1)
-    return sums.last(rows).reshape(reduce.reduced_shape(x.shape, found, options.keep_dims))
+    reduced = reduce.axes_of(axes.ravel().tolist(), x.ndim)
+    rest = [axis for axis in range(x.ndim) if axis not in reduced]
+    rows = x.transpose(*rest, *reduced).reshape(*(x.shape[axis] for axis in rest), -1)
+    return sums.last(rows).reshape(reduce.reduced_shape(x.shape, reduced, options.keep_dims))
 
 
 def _mean(options: Any, inputs: Inputs, sums: Sums) -> Array:

@@ -139,8 +139,8 @@ class Features:
     def __init__(self, model: str, rate: int, hop_ms: float) -> None:
         self._interpreter = Interpreter(model)
         self._interpreter.allocate_tensors()
-        (self._given,), (self._made,) = self._interpreter.get_input_details(), self._interpreter.get_output_details()
-        self._rate, self._hop, self._width = rate, round(hop_ms * rate / 1000), int(np.prod(self._given["shape"]))
+        (self._input,), (self._output,) = self._interpreter.get_input_details(), self._interpreter.get_output_details()
+        self._rate, self._hop, self._width = rate, round(hop_ms * rate / 1000), int(np.prod(self._input["shape"]))
         if self._hop < 1:
             raise ModelError(f"--hop-ms: expected at least one sample of {rate} a second, got {hop_ms} ms")
 
@@ -154,12 +154,12 @@ class Features:
 
     def count(self, detail: Mapping[str, Any]) -> int:
         """Return how many windows fill an input. Raises ModelError if no number does, or if their type differs."""
-        shape, size = [int(n) for n in detail["shape"]], int(np.prod(self._made["shape"]))
+        shape, size = [int(n) for n in detail["shape"]], int(np.prod(self._output["shape"]))
         total = int(np.prod(shape))
-        if self._made["dtype"] != detail["dtype"] or total % size:
+        if self._output["dtype"] != detail["dtype"] or total % size:
             raise ModelError(
                 f"--features: expected features of which some windows fill {detail['name']!r} of "
-                f"{np.dtype(detail['dtype'])}{shape}, got {np.dtype(self._made['dtype'])}[{size}] a window"
+                f"{np.dtype(detail['dtype'])}{shape}, got {np.dtype(self._output['dtype'])}[{size}] a window"
             )
         return total // size
 
@@ -173,6 +173,6 @@ class Features:
         return np.stack([self._window(sound[at : at + self._width]) for at in starts])
 
     def _window(self, sound: Array) -> Array:
-        self._interpreter.set_tensor(self._given["index"], as_input(sound, self._given, self._rate, "--features"))
+        self._interpreter.set_tensor(self._input["index"], as_input(sound, self._input, self._rate, "--features"))
         self._interpreter.invoke()
-        return self._interpreter.get_tensor(self._made["index"]).reshape(-1)
+        return self._interpreter.get_tensor(self._output["index"]).reshape(-1)

@@ -48,30 +48,30 @@ class Media:
         dtype = np.dtype(detail["dtype"])
         if dtype == np.uint8:
             return Pixels("as they are")
-        said = None
+        metadata = None
         if self.model is not None and (dtype == np.int8 or None in (self.mean, self.std)):
-            said = normalization(self.model, self.subgraph, int(detail["index"]), channels)
+            metadata = normalization(self.model, self.subgraph, int(detail["index"]), channels)
         if dtype == np.int8:
             scale, zero = detail.get("quantization", (0.0, 0))
-            exact = Pixels("metadata", said, scale, zero)
-            return exact if said is not None and scale and exact.shifts else Pixels("less 128")
+            exact = Pixels("metadata", metadata, scale, zero)
+            return exact if metadata is not None and scale and exact.shifts else Pixels("less 128")
         if dtype.kind != "f":
             raise ModelError(f"an image cannot be the value of an input of {dtype}")
         usual = (_USUAL,) * channels
         given = Normalization(
-            (said.mean if said else usual) if self.mean is None else (self.mean,) * channels,
-            (said.std if said else usual) if self.std is None else (self.std,) * channels,
+            (metadata.mean if metadata else usual) if self.mean is None else (self.mean,) * channels,
+            (metadata.std if metadata else usual) if self.std is None else (self.std,) * channels,
         )
         flags = [each for each in (self.mean, self.std) if each is not None]
-        by = ["flags"] * bool(flags) + ["metadata" if said else "default"] * (len(flags) < 2)
+        by = ["flags"] * bool(flags) + ["metadata" if metadata else "default"] * (len(flags) < 2)
         return Pixels(" and ".join(by), given)
 
     def rate_of(self, detail: Details) -> int:
         """Return the sample rate that an input expects, in Hz."""
         if self.rate is not None:
             return self.rate
-        said = None if self.model is None else sample_rate(self.model, self.subgraph, int(detail["index"]))
-        return said or _RATE
+        declared = None if self.model is None else sample_rate(self.model, self.subgraph, int(detail["index"]))
+        return declared or _RATE
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Pixels:
             value = np.clip(np.round(value / np.float32(self.scale)) + self.zero, info.min, info.max)
         return value.astype(dtype)
 
-    def told(self) -> dict[str, Any]:
+    def described(self) -> dict[str, Any]:
         """Return the conversion as JSON-compatible values."""
         known = self.normalization
         return {"pixels": self.by, "mean": known and [*known.mean], "std": known and [*known.std]}
@@ -114,15 +114,15 @@ def how_read(given: Sequence[str], details: Sequence[Details], media: Media) -> 
 
     Raises ModelError as ``load_inputs``.
     """
-    by_label, told = dict(zip(labels(details), details, strict=True)), list[dict[str, Any]]()
+    by_label, rows = dict(zip(labels(details), details, strict=True)), list[dict[str, Any]]()
     for label, path in (pair for argument in given for pair in assigned(argument, [*by_label])):
         suffix, detail = path.suffix.lower(), by_label[label]
         if suffix in SOUNDS:
-            told.append({"input": label, "file": str(path), "rate": media.rate_of(detail)})
+            rows.append({"input": label, "file": str(path), "rate": media.rate_of(detail)})
         elif suffix not in _READERS:
             channels = _image_axes(path, label, detail)[2]
-            told.append({"input": label, "file": str(path), **media.pixels(detail, channels).told()})
-    return told
+            rows.append({"input": label, "file": str(path), **media.pixels(detail, channels).described()})
+    return rows
 
 
 def load_inputs(given: Sequence[str], details: Sequence[Details], media: Media | None = None) -> dict[str, Array]:
@@ -272,8 +272,8 @@ def _pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
     except ModuleNotFoundError as error:
         raise ModelError(f"{path}: images need Pillow: pip install 'litecl[images]'") from error
     try:
-        with Image.open(io.BytesIO(content)) as found:
-            image = found.convert(mode)
+        with Image.open(io.BytesIO(content)) as opened:
+            image = opened.convert(mode)
     except UnidentifiedImageError as error:
         raise ModelError(f"{path}: expected a .npy, .npz, .raw or .bin file, or an image") from error
     if size is not None and image.size != size:

@@ -112,8 +112,8 @@ class Job:
         """Return the unreadable input files of parts that have run, with the reason. Raises ModelError for a damaged
         record.
         """
-        found = sorted(Path(self.folder).glob("part-*.json"))
-        return {name: reason for path in found for name, reason in _object(path).items()}
+        parts = sorted(Path(self.folder).glob("part-*.json"))
+        return {name: reason for path in parts for name, reason in _object(path).items()}
 
     def items(self, number: int) -> range:
         """Return the inputs of a part."""
@@ -249,12 +249,12 @@ def _written_ns(file: str | Path) -> int:
 def _object(path: Path) -> dict[str, Any]:
     """Read a JSON object. Raises ModelError for any other content."""
     try:
-        found = json.loads(path.read_bytes())
+        data = json.loads(path.read_bytes())
     except ValueError as error:
         raise ModelError(f"{path}: damaged, expected JSON ({error}): use a new folder") from error
-    if not isinstance(found, dict):
-        raise ModelError(f"{path}: damaged, expected an object of JSON, got {type(found).__name__}: use a new folder")
-    return found
+    if not isinstance(data, dict):
+        raise ModelError(f"{path}: damaged, expected an object of JSON, got {type(data).__name__}: use a new folder")
+    return data
 
 
 def _write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:

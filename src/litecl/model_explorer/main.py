@@ -41,13 +41,13 @@ class LiteclNodeData(NodeDataProvider):  # type: ignore[misc]
             interpreter = Interpreter(model_path, delegates=[CLDelegate(profile=kind == "times")])
             prepare(interpreter, random_inputs(interpreter.get_input_details(), 0))
             interpreter.invoke()
-            found = KINDS[kind](interpreter.model, DelegationReport.of(interpreter))
+            graphs = KINDS[kind](interpreter.model, DelegationReport.of(interpreter))
         except LiteclError as error:
             return NodeDataProviderResult(error=f"{type(error).__name__}: {error}")
-        return NodeDataProviderResult(result=_typed(found.get(graph_id, {"results": {}})))
+        return NodeDataProviderResult(result=_typed(graphs.get(graph_id, {"results": {}})))
 
 
-def _typed(found: dict[str, Any]) -> Any:
-    results = {node: NodeDataResult(**value) for node, value in found["results"].items()}
-    gradient = [GradientItem(**item) for item in found.get("gradient", [])]
-    return GraphNodeData(results, name=found.get("name"), gradient=gradient)
+def _typed(data: dict[str, Any]) -> Any:
+    results = {node: NodeDataResult(**value) for node, value in data["results"].items()}
+    gradient = [GradientItem(**item) for item in data.get("gradient", [])]
+    return GraphNodeData(results, name=data.get("name"), gradient=gradient)

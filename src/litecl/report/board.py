@@ -39,8 +39,8 @@ def board(results: Sequence[Result]) -> str:
     ops = sorted({row.op for _, device in pairs for row in device.rows})
     rows = [(op, [cell([row for row in device.rows if row.op == op]) for _, device in pairs]) for op in ops]
     columns = [_column(result, device) for result, device in pairs]
-    told = [sentence(result) for result in results]
-    return environment().get_template("board.html").render(columns=columns, rows=rows, sentences=told, **look())
+    sentences = [sentence(result) for result in results]
+    return environment().get_template("board.html").render(columns=columns, rows=rows, sentences=sentences, **look())
 
 
 def cell(rows: Sequence[Row]) -> Cell:

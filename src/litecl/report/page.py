@@ -32,10 +32,10 @@ _UNITS: dict[str, Callable[[float], str]] = {
 
 def page(data: Mapping[str, Any]) -> str:
     """Return a report as HTML. data: ``document.Report`` as JSON."""
-    made = environment()
-    made.filters["shape"] = units.shape
-    made.filters["breaks"] = lambda name: Markup("_<wbr>").join(name.split("_"))
-    made.globals |= {
+    templates = environment()
+    templates.filters["shape"] = units.shape
+    templates.filters["breaks"] = lambda name: Markup("_<wbr>").join(name.split("_"))
+    templates.globals |= {
         "n": partial(figure, data),
         "draw_histogram": _marked(latency.histogram),
         "draw_series": _marked(latency.series),
@@ -58,7 +58,7 @@ def page(data: Mapping[str, Any]) -> str:
         "subgraphs_of": _subgraphs,
         "worst_of": _worst,
     }
-    return made.get_template("report.html").render(
+    return templates.get_template("report.html").render(
         report=data, graph_data=_for_script(_graph_data(data)), graph_script=_template("graph.js"), **look()
     )
 

@@ -230,15 +230,15 @@ async def _error(request: HttpRequest, error: Exception) -> Response:
 def app(predictor: Predictor, serving: Serving) -> tuple[FastAPI, Metrics]:
     """Return a server's application and its metrics. Raises ModelError for a model that can't be served."""
     routes = _Routes(predictor, serving)
-    made = FastAPI(title="litecl", version=litecl.__version__, lifespan=routes.alive)
-    made.add_api_route("/v2/health/live", routes.live)
-    made.add_api_route("/v2/health/ready", routes.ready)
-    made.add_api_route("/v2", routes.server)
-    made.add_api_route("/v2/models/{name:path}/ready", routes.model_ready)
+    application = FastAPI(title="litecl", version=litecl.__version__, lifespan=routes.alive)
+    application.add_api_route("/v2/health/live", routes.live)
+    application.add_api_route("/v2/health/ready", routes.ready)
+    application.add_api_route("/v2", routes.server)
+    application.add_api_route("/v2/models/{name:path}/ready", routes.model_ready)
     body = {"requestBody": {"required": True, "content": {"application/json": {"schema": REQUEST_SCHEMA}}}}
-    made.add_api_route("/v2/models/{name:path}/infer", routes.infer, methods=["POST"], openapi_extra=body)
-    made.add_api_route("/v2/models/{name:path}/infer", routes.not_posted, include_in_schema=False)
-    made.add_api_route("/v2/models/{name:path}", routes.model)
-    made.add_api_route("/metrics", routes.text, response_class=PlainTextResponse)
-    made.add_exception_handler(HTTPException, _error)
-    return made, routes.metrics
+    application.add_api_route("/v2/models/{name:path}/infer", routes.infer, methods=["POST"], openapi_extra=body)
+    application.add_api_route("/v2/models/{name:path}/infer", routes.not_posted, include_in_schema=False)
+    application.add_api_route("/v2/models/{name:path}", routes.model)
+    application.add_api_route("/metrics", routes.text, response_class=PlainTextResponse)
+    application.add_exception_handler(HTTPException, _error)
+    return application, routes.metrics

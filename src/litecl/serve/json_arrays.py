@@ -91,7 +91,7 @@ class _Reader:
         return _packed(value, depth), at + size
 
     def _object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
 
         def item(at: int) -> int:
             name, at = self._value(at, depth + 1)
@@ -100,10 +100,10 @@ class _Reader:
             at = self._skip(at)
             if self._text[at : at + 1] != ":":
                 raise ValueError("expected ':' after a name")
-            found[name], at = self._value(at + 1, depth + 1)
+            members[name], at = self._value(at + 1, depth + 1)
             return at
 
-        return found, self._items(at, "}", item)
+        return members, self._items(at, "}", item)
 
     def _array(self, at: int, depth: int) -> tuple[Any, int]:
         end = self._text.find("]", at)
@@ -145,10 +145,10 @@ class _Reader:
             return at + 1
         while True:
             at = self._skip(item(at))
-            found, at = self._text[at : at + 1], at + 1
-            if found == end:
+            character, at = self._text[at : at + 1], at + 1
+            if character == end:
                 return at
-            if found != ",":
+            if character != ",":
                 raise ValueError(f"expected ',' or '{end}'")
 
     def _skip(self, at: int) -> int:

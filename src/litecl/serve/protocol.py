@@ -155,10 +155,10 @@ def _length(text: str, most: int) -> int:
 
 
 def _parameters(owner: Mapping[str, Any], whose: str) -> Mapping[str, Any]:
-    found = owner.get("parameters")
-    if found is not None and not isinstance(found, dict):
+    parameters = owner.get("parameters")
+    if parameters is not None and not isinstance(parameters, dict):
         raise ModelError(f"parameters of {whose}: expected an object")
-    return found or {}
+    return parameters or {}
 
 
 def _named(given: Any, known: Sequence[str], kind: str) -> dict[str, dict[str, Any]]:
@@ -167,33 +167,33 @@ def _named(given: Any, known: Sequence[str], kind: str) -> dict[str, dict[str, A
         if not (isinstance(given, np.ndarray) and not given.size):
             raise ModelError(f"{kind}: expected an array of objects with names")
         given = []
-    found: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     for each in given:
         name = each.get("name")
         if not isinstance(name, str) or name not in known:
             raise ModelError(f"{kind}: expected names of {[*known]}, got {_shown(name)}")
-        if name in found:
+        if name in by_name:
             raise ModelError(f"{kind}: expected each name once, got {name!r} again")
-        found[name] = each
-    return found
+        by_name[name] = each
+    return by_name
 
 
 def _outputs(given: Any, known: Sequence[str], binary: bool) -> list[Wanted]:
-    found = {} if given is None else _named(given, known, "outputs")
-    for name, each in found.items():
+    by_name = {} if given is None else _named(given, known, "outputs")
+    for name, each in by_name.items():
         if other := {*_parameters(each, f"output {name!r}")} - {"binary_data"}:
             raise ModelError(f"output {name!r}: expected no parameter but binary_data, got {_shown(min(other))}")
     return [
         Wanted(name, _parameters(each, name).get("binary_data", binary) is True)
-        for name, each in (found or {name: {} for name in known}).items()
+        for name, each in (by_name or {name: {} for name in known}).items()
     ]
 
 
 def _inputs(given: Any, known: Sequence[str], tensors: memoryview) -> dict[str, Array]:
-    found, arrays = _named(given, known, "inputs"), dict[str, Array]()
-    if missing := [name for name in known if name not in found]:
+    by_name, arrays = _named(given, known, "inputs"), dict[str, Array]()
+    if missing := [name for name in known if name not in by_name]:
         raise ModelError(f"inputs: expected a batch of {[*known]}, got none for {missing}")
-    for name, each in found.items():
+    for name, each in by_name.items():
         shape, dtype = _shape(each.get("shape"), name), _dtype(each.get("datatype"), name)
         size = _parameters(each, f"input {name!r}").get("binary_data_size")
         if size is None:
@@ -279,14 +279,14 @@ def _of_bytes(data: memoryview, dtype: np.dtype[Any], count: int, name: str) -> 
 
 
 def _strings(data: memoryview, count: int, name: str) -> Array:
-    found, at = list[bytes](), 0
-    while at + 4 <= len(data) and len(found) < count:
+    strings, at = list[bytes](), 0
+    while at + 4 <= len(data) and len(strings) < count:
         (size,) = struct.unpack_from("<I", data, at)
         at += 4 + size
-        found.append(bytes(data[at - size : at]))
-    if at != len(data) or len(found) != count:
+        strings.append(bytes(data[at - size : at]))
+    if at != len(data) or len(strings) != count:
         raise ShapeError(f"input {name!r}: expected {count} strings, each after its length in 4 bytes")
-    return np.array(found, np.object_)
+    return np.array(strings, np.object_)
 
 
 def _bytes_of(array: Array, kind: str) -> bytes:

@@ -141,8 +141,8 @@ def _last_words(errors: IO[str]) -> str:
     """Return the last lines of stderr, skipping Python's dump of the signal and threads."""
     errors.seek(0)
     lines = [line.strip() for line in errors if line.strip()]
-    told = [line for line in lines if not line.startswith(_PYTHONS_OWN)]
-    words = " | ".join(told[-_STDERR_LINES:])
+    own = [line for line in lines if not line.startswith(_PYTHONS_OWN)]
+    words = " | ".join(own[-_STDERR_LINES:])
     return f": {words[:300]}" if words else ""
 
 

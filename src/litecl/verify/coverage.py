@@ -106,9 +106,9 @@ def _verified(results: Sequence[Result]) -> Mapping[str, Mapping[str, str]]:
             counts[row.op][label][row.status] += row.checks
     return {
         op: {
-            name: f"{found[PASS]}/{found.total() - found[REFUSED]}"
-            for name, found in devices.items()
-            if found.total() > found[REFUSED]
+            name: f"{statuses[PASS]}/{statuses.total() - statuses[REFUSED]}"
+            for name, statuses in devices.items()
+            if statuses.total() > statuses[REFUSED]
         }
         for op, devices in counts.items()
     }
@@ -172,8 +172,8 @@ def markdown(table: Sequence[Row]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _line(found: Sequence[str]) -> str:
-    return f"| {' | '.join(found)} |"
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 _HEAD = """# Operators
@@ -245,13 +245,13 @@ def _names(names: Iterable[str]) -> str:
 
 def _types(cases: Sequence[Case]) -> tuple[str, ...]:
     order = [type_.name.lower() for type_ in TensorType]
-    found = {types_of(case).partition(" x ")[0] for case in cases} - {""}
-    return tuple(sorted(found, key=lambda name: (order.index(name.rstrip("*")), name)))
+    names = {types_of(case).partition(" x ")[0] for case in cases} - {""}
+    return tuple(sorted(names, key=lambda name: (order.index(name.rstrip("*")), name)))
 
 
 def _ranks(cases: Sequence[Case]) -> str:
-    found = {x.ndim for case in cases if (x := main_input(case)) is not None}
-    return "-".join(str(rank) for rank in sorted({min(found), max(found)})) if found else ""
+    ranks = {x.ndim for case in cases if (x := main_input(case)) is not None}
+    return "-".join(str(rank) for rank in sorted({min(ranks), max(ranks)})) if ranks else ""
 
 
 def _emitted() -> set[str]:

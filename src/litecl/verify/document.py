@@ -31,10 +31,10 @@ def sentence(result: Result) -> str:
 
 def tables(result: Result) -> list[Table]:
     """Return all tables: machine and devices, operators, failures, exactness, refusals."""
-    found = [_environment(result)]
+    parts = [_environment(result)]
     for device in result.devices:
-        found += [_problems(device), _exactness(device), _refusals(device)]
-    return [found[0], _operators(result), *(table for table in (_differing(result), *found[1:]) if table.rows)]
+        parts += [_problems(device), _exactness(device), _refusals(device)]
+    return [parts[0], _operators(result), *(table for table in (_differing(result), *parts[1:]) if table.rows)]
 
 
 def replay(device: DeviceResult, row: Row) -> str:
@@ -83,8 +83,8 @@ def _environment(result: Result) -> Table:
     rows = [(str(k), str(v)) for k, v in head.items() if v]
     keys = ("platform", "platform_version", "driver", "version", "type", "compute_units", "processor", "vector_width")
     for device in result.devices:
-        told = ", ".join(f"{key.replace('_', ' ')} {device.device[key]}" for key in keys if device.device.get(key))
-        rows.append((device.device.get("option") or f"device {device.device['index']}", f"{device.name}: {told}"))
+        facts = ", ".join(f"{key.replace('_', ' ')} {device.device[key]}" for key in keys if device.device.get(key))
+        rows.append((device.device.get("option") or f"device {device.device['index']}", f"{device.name}: {facts}"))
         rows += [("took", f"{device.seconds:.0f} s")] if device.seconds else []
         rows += [("problem", note) for note in device.notes]
     return Table("Machine", ("", ""), (*rows, *(("problem", note) for note in result.notes)))

@@ -38,16 +38,16 @@ class Goldens:
 def digest(model: Model, steps: Sequence[Step]) -> str:
     """Return a digest of a model with one subgraph and its inputs."""
     (graph,) = model.subgraphs
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for node in graph.nodes:
-        found.update(f"{node.op.name} {node.version} {node.options}".encode())
+        hashed.update(f"{node.op.name} {node.version} {node.options}".encode())
     for spec in graph.tensors:
         by = spec.quantization
         scales = "" if by is None else f"{by.scale.tolist()} {by.zero_point.tolist()} {by.quantized_dimension}"
-        found.update(f"{spec.type.name} {spec.shape} {scales}".encode())
+        hashed.update(f"{spec.type.name} {spec.shape} {scales}".encode())
     for value in (*(s.data for s in graph.tensors if s.data is not None), *(x for s in steps for x in s.feeds)):
-        found.update(repr(value.tolist()).encode() if value.dtype.kind == "O" else value.tobytes())
-    return found.hexdigest()[:16]
+        hashed.update(repr(value.tolist()).encode() if value.dtype.kind == "O" else value.tobytes())
+    return hashed.hexdigest()[:16]
 
 
 @cache

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from litecl.comparison import Difference, difference, same_bits
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.report import summary
 from litecl.interpreter import Interpreter
@@ -15,7 +16,6 @@ from litecl.interpreter.graph import Array
 from litecl.perf.resident import resident_bytes
 from litecl.perf.timing import in_turns
 from litecl.verify.check import Check, Step
-from litecl.verify.difference import Difference, difference, same_bits, worst
 from litecl.verify.goldens import Goldens
 from litecl.verify.record import FAIL, PASS, REFUSED, SLOWER, Row
 
@@ -72,15 +72,15 @@ def _judged(
     return _timed(row, interpreter, cpu) if settings.timed and row.status == PASS else row
 
 
-def _compared(row: Row, found: "_Comparison") -> Row:
+def _compared(row: Row, comparison: "_Comparison") -> Row:
     return replace(
         row,
-        status=FAIL if found.reason else PASS,
-        reason=found.reason,
-        relative=found.worst.relative,
-        ulp=found.worst.ulp,
-        bound=found.bound,
-        bound_source=found.source,
+        status=FAIL if comparison.reason else PASS,
+        reason=comparison.reason,
+        relative=comparison.relative,
+        ulp=comparison.ulp,
+        bound=comparison.bound,
+        bound_source=comparison.source,
     )
 
 
@@ -139,10 +139,10 @@ def _in_threads(check: Check, settings: Settings, steps: Sequence[Step]) -> Outp
     return results[0]
 
 
-def _require_same(first: Outputs, again: Outputs, what: str) -> None:
+def _require_same(first: Outputs, again: Outputs, fault: str) -> None:
     for number, (a, b) in enumerate(zip(first, again, strict=True)):
         if not all(same_bits(x, y) for x, y in zip(a, b, strict=True)):
-            raise _NotRepeatable(f"not repeatable: {what}, in invoke {number}")
+            raise _NotRepeatable(f"not repeatable: {fault}, in invoke {number}")
 
 
 def _interpreter(check: Check, settings: Settings) -> Interpreter:
@@ -160,7 +160,7 @@ def _allocate(interpreter: Interpreter, step: Step) -> None:
 
 def _play(interpreter: Interpreter, steps: Sequence[Step]) -> Outputs:
     """Run all steps, starting from initial variables."""
-    found: Outputs = []
+    results: Outputs = []
     for number, step in enumerate(steps):
         _allocate(interpreter, step)
         if step.reset or number == 0:
@@ -170,13 +170,14 @@ def _play(interpreter: Interpreter, steps: Sequence[Step]) -> Outputs:
         interpreter.invoke()
         variables = [t for t, spec in enumerate(interpreter.model.subgraphs[0].tensors) if spec.is_variable]
         outputs = [detail["index"] for detail in interpreter.get_output_details()]
-        found.append([np.asarray(interpreter.get_tensor(t)) for t in (*outputs, *variables)])
-    return found
+        results.append([np.asarray(interpreter.get_tensor(t)) for t in (*outputs, *variables)])
+    return results
 
 
 @dataclass(frozen=True)
 class _Comparison:
-    worst: Difference
+    relative: float
+    ulp: float
     bound: float
     source: str
     reason: str
@@ -184,14 +185,14 @@ class _Comparison:
 
 def _compare(check: Check, got: Outputs, wanted: Outputs) -> _Comparison:
     """Compare all outputs; report the bound of the one that exceeds it or comes closest to it."""
-    found = []
+    outputs = []
     for number, (a, b) in enumerate(zip(got, wanted, strict=True)):
         for position, (x, y) in enumerate(zip(a, b, strict=False)):  # LiteRT's outputs come without variables
             d, (bound, source) = difference(x, y), check.bound(y.dtype)
             reason = _reason(d, bound) and f"invoke {number}, output {position}: {_reason(d, bound)}"
-            found.append(_Comparison(d, bound, source, reason))
-    decisive = max(found, key=lambda c: (bool(c.reason), c.worst.relative / c.bound if c.bound else 0.0, c.bound))
-    return _Comparison(worst([c.worst for c in found]), decisive.bound, decisive.source, decisive.reason)
+            outputs.append(_Comparison(d.relative, d.ulp, bound, source, reason))
+    decisive = max(outputs, key=lambda c: (bool(c.reason), c.relative / c.bound if c.bound else 0.0, c.bound))
+    return replace(decisive, relative=max(c.relative for c in outputs), ulp=max(c.ulp for c in outputs))
 
 
 def _reason(d: Difference, bound: float) -> str:

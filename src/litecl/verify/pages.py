@@ -91,8 +91,8 @@ def to_junit(result: Result) -> str:
         failed, errors = len(device.failures), len(device.notes)
         skipped = sum(row.status in (REFUSED, NOT_RUN) or row.waived is not None for row in device.rows)
         counts = {"tests": len(device.rows), "failures": failed, "errors": errors, "skipped": skipped}
-        told = {name: str(count) for name, count in counts.items()}
-        suite = Xml.SubElement(root, "testsuite", {"name": device.name, "time": str(device.seconds)} | told)
+        counted = {name: str(count) for name, count in counts.items()}
+        suite = Xml.SubElement(root, "testsuite", {"name": device.name, "time": str(device.seconds)} | counted)
         for row in device.rows:
             case = Xml.SubElement(suite, "testcase", classname=row.op, name=row.check, time=str(row.seconds))
             if row.counts:

@@ -84,8 +84,8 @@ class DeviceResult:
     @property
     def counts(self) -> dict[str, int]:
         """The number of checks per status, without zeros."""
-        found = tally(self.rows)
-        return {status: found[status] for status in STATUSES if found[status]}
+        totals = tally(self.rows)
+        return {status: totals[status] for status in STATUSES if totals[status]}
 
     @property
     def checks(self) -> int:

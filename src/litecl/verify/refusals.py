@@ -26,7 +26,7 @@ from litecl.verify.check import types_of
 
 _MANY = 10  # more refused values are shown as all but the accepted ones
 _CASES = 3  # tried per type
-_SAID = {"error": "{}", "known": "its {} must be constant at conversion"}
+_MESSAGES = {"error": "{}", "known": "its {} must be constant at conversion"}
 """The converter builder's methods that refuse, with their message around the given text."""
 _LOWER = lowerings.__name__
 
@@ -59,7 +59,7 @@ def device_refusal(case: Case) -> str | None:
 
 def refused_options(cases: Sequence[Case], *, on_device: bool) -> tuple[RefusedOption, ...]:
     """Return the option values that the interpreter or the device refuses for an operator. cases: the operator's."""
-    found: dict[tuple[str, str], RefusedOption] = {}
+    rows: dict[tuple[str, str], RefusedOption] = {}
     every: dict[str, list[str]] = {}
     choices = [*_values(cases)]
     some = _some(cases) if choices else []
@@ -68,11 +68,11 @@ def refused_options(cases: Sequence[Case], *, on_device: bool) -> tuple[RefusedO
         shown = value.name if isinstance(value, IntEnum) else str(value)
         every.setdefault(option, []).append(shown)
         if where:
-            before = found.get((option, where), RefusedOption(option, (), where, reason))
-            found[option, where] = replace(before, values=(*before.values, shown))
+            before = rows.get((option, where), RefusedOption(option, (), where, reason))
+            rows[option, where] = replace(before, values=(*before.values, shown))
     return tuple(
         replace(row, others=tuple(value for value in every[row.option] if value not in row.values))
-        for row in found.values()
+        for row in rows.values()
     )
 
 
@@ -103,10 +103,10 @@ def _values(cases: Sequence[Case]) -> Iterator[tuple[str, Any]]:
 
 def _some(cases: Sequence[Case]) -> list[Case]:
     """Return a few cases of every type."""
-    found: dict[str, list[Case]] = {}
+    by_types: dict[str, list[Case]] = {}
     for case in cases:
-        found.setdefault(types_of(case), []).append(case)
-    return [case for group in found.values() for case in group[:_CASES]]
+        by_types.setdefault(types_of(case), []).append(case)
+    return [case for group in by_types.values() for case in group[:_CASES]]
 
 
 def _with(cases: Sequence[Case], some: Sequence[Case], option: str, value: Any) -> list[Case]:
@@ -128,8 +128,8 @@ def _cpu_refusal(case: Case) -> str | None:
 @cache
 def converter_refusals() -> Mapping[str, tuple[str, ...]]:
     """Return why the converter's lowerings may refuse TensorFlow operators, by operator name."""
-    found = {name: tuple(dict.fromkeys(_reasons(how, set()))) for name, how in lowerings.LOWERINGS.items()}
-    return {name: reasons for name, reasons in sorted(found.items()) if reasons}
+    reasons_of = {name: tuple(dict.fromkeys(_reasons(how, set()))) for name, how in lowerings.LOWERINGS.items()}
+    return {name: reasons for name, reasons in sorted(reasons_of.items()) if reasons}
 
 
 def _reasons(how: Any, seen: set[int]) -> Iterator[str]:
@@ -140,7 +140,7 @@ def _reasons(how: Any, seen: set[int]) -> Iterator[str]:
         return
     seen.add(id(how))
     for code in _codes(how.__code__):
-        yield from _said(code)
+        yield from _messages(code)
         for name in code.co_names:
             yield from _reasons(how.__globals__.get(name), seen)
     for cell in how.__closure__ or ():
@@ -154,15 +154,15 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(inner)
 
 
-def _said(code: CodeType) -> Iterator[str]:
+def _messages(code: CodeType) -> Iterator[str]:
     """Yield the refusal messages in code, with "..." for formatted values."""
-    said: str | None = None
+    exception: str | None = None
     parts: list[str] = []
     lines = list(dis.get_instructions(code))
     for line, after in zip(lines, [*lines[1:], lines[-1]], strict=True):
-        if line.argval in _SAID and line.opname.startswith(("LOAD_METHOD", "LOAD_ATTR")):
-            said, parts = str(line.argval), []
-        elif said is None:
+        if line.argval in _MESSAGES and line.opname.startswith(("LOAD_METHOD", "LOAD_ATTR")):
+            exception, parts = str(line.argval), []
+        elif exception is None:
             continue
         elif line.opname == "LOAD_CONST" and isinstance(line.argval, str) and not after.opname.startswith("BINARY"):
             parts.append(line.argval)
@@ -170,8 +170,8 @@ def _said(code: CodeType) -> Iterator[str]:
             parts.append("...")
         elif line.opname.startswith("CALL"):
             if parts:
-                yield _SAID[said].format("".join(parts))
-            said = None
+                yield _MESSAGES[exception].format("".join(parts))
+            exception = None
 
 
 def by_reason(refusals: Mapping[str, Iterable[str]]) -> list[tuple[tuple[str, ...], str]]:

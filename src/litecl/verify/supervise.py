@@ -54,17 +54,17 @@ class Task:
 
 def devices_of(wanted: Sequence[str], timeout_s: float) -> tuple[list[dict[str, Any]], str]:
     """Describe devices in a worker; return the descriptions and an error message, or ""."""
-    found: list[dict[str, Any]] = []
+    devices: list[dict[str, Any]] = []
     errors: list[str] = []
 
     def hear(message: Message) -> None:
-        found.extend(message.get("devices", ()))
+        devices.extend(message.get("devices", ()))
         errors.extend([message["error"]] if "error" in message else [])
 
     end = serve({"devices": list(wanted)}, timeout_s, hear)
     if not errors and end.how:
         errors = [f"looking for OpenCL devices: the process {end.how}"]
-    return found, "; ".join(errors)
+    return devices, "; ".join(errors)
 
 
 def verify_device(device: Mapping[str, Any], checks: Sequence[Check], plan: Plan, tick: Tick) -> DeviceResult:
@@ -163,9 +163,9 @@ class Run:
         skipped = [(c, f"{self.task.deaths_of_an_op} workers had died of {c.op}") for c in checks if c.op in dead]
         return [check for check in checks if check.op not in dead], skipped
 
-    def _done(self, found: Row, *, quiet: bool = False) -> None:
+    def _done(self, row: Row, *, quiet: bool = False) -> None:
         with self._lock:
-            self.rows[found.check] = found
+            self.rows[row.check] = row
         if not quiet:
             self.tick()
 

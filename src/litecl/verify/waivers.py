@@ -30,7 +30,7 @@ class Waiver:
 
 def load(path: Path) -> tuple[Waiver, ...]:
     """Read a file of waivers. Raises ModelError for a line without a reason."""
-    found = []
+    waivers = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         text = line.strip()
         if not text or text.startswith("#"):
@@ -38,8 +38,8 @@ def load(path: Path) -> tuple[Waiver, ...]:
         pattern, _, reason = text.rpartition(": ")
         if not pattern or not reason.strip():
             raise ModelError(f"{path}, line {number}: expected 'PATTERN: REASON', got {text!r}")
-        found.append(Waiver(pattern.strip(), reason.strip()))
-    return tuple(found)
+        waivers.append(Waiver(pattern.strip(), reason.strip()))
+    return tuple(waivers)
 
 
 def waived(rows: Sequence[Row], waivers: Sequence[Waiver]) -> tuple[Row, ...]:

@@ -106,27 +106,27 @@ def run(args: argparse.Namespace) -> Output:
     """
     if generation.is_asked_for(args):
         return generation.run(args)
-    load_before, told, given = load(), header("litecl bench"), device_options(args)
+    load_before, head, given = load(), header("litecl bench"), device_options(args)
     chosen(args.against)  # before anything is measured, raises for one that isn't installed
     files = _files(args.model)
     choices = [
         Choice(path, {**given, "device": device, "num_threads": threads})
         for path, device, threads in product(files, given["device"] or [None], given["num_threads"] or [None])
     ]
-    found = _each(args, choices) if len(files) > 1 else [_measured(args, choice) for choice in choices]
-    measured = [one for one in found if isinstance(one, Measured)]
-    left_out = [one for one in found if isinstance(one, LeftOut)]
+    outcomes = _each(args, choices) if len(files) > 1 else [_measured(args, choice) for choice in choices]
+    measured = [one for one in outcomes if isinstance(one, Measured)]
+    left_out = [one for one in outcomes if isinstance(one, LeftOut)]
     cases = [one.case for one in measured]
     rows = benches.rows(cases)
     warnings = [*busy(load_before), *benches.warnings(rows)]
-    data = told | {"warnings": warnings}
+    data = head | {"warnings": warnings}
     data |= cases[0] if len(choices) == 1 else {"cases": cases}
     if len(files) > 1:
         data |= {"left_out": [asdict(one) for one in left_out], "peers": [asdict(one) for one in peers.peers(cases)]}
     for path in args.output:
-        benches.write(rows, told | {"cases": cases}, path)
+        benches.write(rows, head | {"cases": cases}, path)
     doubtful = [Text(f"WARNING: {line}") for line in warnings]
-    skipped = [Text(f"left out: {one.told}") for one in left_out]
+    skipped = [Text(f"left out: {one.text}") for one in left_out]
     views = [view for one in measured for view in _views(one, with_report=len(files) == 1 or args.profile)]
     view = [benches.view(rows), *doubtful, *peers.comparisons(cases), *skipped, *views]
     return Output(data, view, int(bool(left_out)))
@@ -164,22 +164,22 @@ class LeftOut:
         return LeftOut(str(choice.path), choice.delegate["device"], choice.delegate["num_threads"], reason)
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The record as a line of text."""
-        place = [f"device {self.device}"] if self.device is not None else []
-        place += [f"threads {self.num_threads}"] if self.num_threads is not None else []
-        return ", ".join([self.model, *place]) + f": {brief(self.reason)}"
+        words = [f"device {self.device}"] if self.device is not None else []
+        words += [f"threads {self.num_threads}"] if self.num_threads is not None else []
+        return ", ".join([self.model, *words]) + f": {brief(self.reason)}"
 
 
 def _files(models: Sequence[Path]) -> list[Path]:
     """Return the given files and those in given folders. Raises ModelError for a folder without models."""
-    found: list[Path] = []
+    files: list[Path] = []
     for path in models:
         inside = sorted(path.rglob("*.tflite")) if path.is_dir() else [path]
         if not inside:
             raise ModelError(f"{path}: expected .tflite files in this folder, found none")
-        found += inside
-    return found
+        files += inside
+    return files
 
 
 def _each(args: argparse.Namespace, choices: Sequence[Choice]) -> Sequence[Measured | LeftOut]:

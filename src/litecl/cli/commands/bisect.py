@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> Output:
         del options["dynamic_range"]
     suspect = args.device if args.device is not None and args.suspect == "device" else args.suspect
     with progress("running", None) as bar:
-        found = bisect(
+        bisection = bisect(
             args.model,
             suspect,
             args.reference,
@@ -96,31 +96,32 @@ def run(args: argparse.Namespace) -> Output:
             tick=bar.now,
             **options,
         )
-    files = [] if found.fault is None or args.output is None else write_case(found, args.output)
-    again = command(found, args.output) if files else ""
-    data = _data(found) | {"files": [*map(str, files)], "command": again}
+    files = [] if bisection.fault is None or args.output is None else write_case(bisection, args.output)
+    again = command(bisection, args.output) if files else ""
+    data = _data(bisection) | {"files": [*map(str, files)], "command": again}
     if args.page is not None:
         put_text(args.page, page(str(args.model), json.loads(to_json(data))))
         files.append(args.page)
     written = [Text(str(path)) for path in files] + ([Text(f"To reproduce: {again}")] if again else [])
-    return Output(data, [*_view(found), *halves_view(found.halves), *written], int(found.verdict != "right"))
+    view = [*_view(bisection), *halves_view(bisection.halves), *written]
+    return Output(data, view, int(bisection.verdict != "right"))
 
 
-def _data(found: Bisection) -> dict[str, Any]:
+def _data(bisection: Bisection) -> dict[str, Any]:
     return {
-        "suspect": found.suspect,
-        "reference": found.reference,
-        "verdict": found.verdict,
-        "relative": found.tolerance.relative,
-        "steps": found.tolerance.steps,
-        "nodes": found.nodes,
+        "suspect": bisection.suspect,
+        "reference": bisection.reference,
+        "verdict": bisection.verdict,
+        "relative": bisection.tolerance.relative,
+        "steps": bisection.tolerance.steps,
+        "nodes": bisection.nodes,
         "output": None
-        if found.output is None
-        else {"index": found.output.output, "error": found.output.size, "worst": found.output.text},
-        "fault": None if found.fault is None else _fault_data(found.fault),
-        "growth": [{"node": point.node, "op": point.op, "error": point.size} for point in found.growth],
-        "notes": [*found.notes],
-        "halves": None if found.halves is None else halves_data(found.halves),
+        if bisection.output is None
+        else {"index": bisection.output.output, "error": bisection.output.size, "worst": bisection.output.text},
+        "fault": None if bisection.fault is None else _fault_data(bisection.fault),
+        "growth": [{"node": point.node, "op": point.op, "error": point.size} for point in bisection.growth],
+        "notes": [*bisection.notes],
+        "halves": None if bisection.halves is None else halves_data(bisection.halves),
     }
 
 
@@ -146,20 +147,20 @@ def _described(value: Array) -> dict[str, Any]:
     return {"dtype": str(value.dtype), "shape": [*value.shape], "min": low, "max": high}
 
 
-def _view(found: Bisection) -> list[RenderableType]:
+def _view(bisection: Bisection) -> list[RenderableType]:
     """Return the verdict as text, and tables."""
-    pair = f"{found.suspect} against {found.reference}"
-    if found.output is None:
+    pair = f"{bisection.suspect} against {bisection.reference}"
+    if bisection.output is None:
         return [line(f"{pair}: all outputs are right", "green")]
-    whole = f"output {found.output.output}: {found.output.text}"
-    if found.fault is None:
+    whole = f"output {bisection.output.output}: {bisection.output.text}"
+    if bisection.fault is None:
         growth = table("node", "operator", "error")
-        for point in found.growth:
+        for point in bisection.growth:
             growth.add_row(str(point.node), point.op, number(point.size))
-        said = f"{pair}: {whole}. Every node is right by itself: small errors grow from node to node."
+        verdict = f"{pair}: {whole}. Every node is right by itself: small errors grow from node to node."
         behind = titled("error behind each node, with all before it on the suspect", growth)
-        return [line(said, "yellow"), behind, *_notes(found)]
-    fault = found.fault
+        return [line(verdict, "yellow"), behind, *_notes(bisection)]
+    fault = bisection.fault
     names = ", ".join(f"{op} (node {node})" for op, node in zip(fault.ops, fault.nodes, strict=True))
     where = f" of subgraph {fault.subgraph}" if fault.subgraph else ""
     loop = f", in iteration {'.'.join(map(str, fault.iterations))}" if fault.iterations else ""
@@ -172,9 +173,9 @@ def _view(found: Bisection) -> list[RenderableType]:
         line(f"Wrong given right inputs: {names}{where}{loop}", "red"),
         line(f"{fault.tensor or 'its result'}: {fault.error.text} (error {number(fault.error.size)})"),
         titled("given", operands),
-        *_notes(found),
+        *_notes(bisection),
     ]
 
 
-def _notes(found: Bisection) -> list[Text]:
-    return [line(f"Note: {note}", "yellow") for note in found.notes]
+def _notes(bisection: Bisection) -> list[Text]:
+    return [line(f"Note: {note}", "yellow") for note in bisection.notes]

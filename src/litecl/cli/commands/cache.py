@@ -51,17 +51,17 @@ def run(args: argparse.Namespace) -> Output:
     others = disk.others(own)
     row = {"kept": "programs", "folder": str(own), "files": len(disk.files(own))}
     row |= {"size_bytes": disk.size_bytes(own), "limit_bytes": disk.limit(own), "others": others}
-    made = table("kept", "folder", "files", "size", "limit")
-    made.add_row("programs", str(own), str(row["files"]), size(disk.size_bytes(own)), size(disk.limit(own)))
-    view: list[Any] = [made] + ([Text(f"removed {size(removed)}")] if args.clean or args.limit is not None else [])
+    rows = table("kept", "folder", "files", "size", "limit")
+    rows.add_row("programs", str(own), str(row["files"]), size(disk.size_bytes(own)), size(disk.limit(own)))
+    view: list[Any] = [rows] + ([Text(f"removed {size(removed)}")] if args.clean or args.limit is not None else [])
     if stuck:
         view.append(Text(f"{stuck} files could not be removed: the folder cannot be written", "bold red"))
     if others:
         view.append(Text(f"left alone in this folder: {', '.join(others)}"))
     if earlier:
         done = "removed" if args.clean and not stuck else "no longer used; --clean removes them"
-        told = f"{len(earlier)} programs of an earlier version ({size(earlier_bytes)}): {done}"
-        view.append(Text(f"{own.parent}: {told}"))
+        left = f"{len(earlier)} programs of an earlier version ({size(earlier_bytes)}): {done}"
+        view.append(Text(f"{own.parent}: {left}"))
     before = {"folder": str(own.parent), "files": len(earlier), "size_bytes": earlier_bytes}
     return Output({"folders": [row], "removed_bytes": removed, "earlier": before}, view, int(stuck > 0))
 

@@ -36,24 +36,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Output:
     """Compare two results. The exit code is 1 if a runtime in both has become slower."""
     old, new = compare.load(args.old), compare.load(args.new)
-    found = compare.changes(old, new, args.fail_above)
-    if not found:
+    changes = compare.changes(old, new, args.fail_above)
+    if not changes:
         raise ModelError(f"{args.old} and {args.new} have no runtime in common")
-    made = table("runtime", "old median ms", "new median ms", "new / old", "chance", "verdict")
-    for change in found:
+    view = table("runtime", "old median ms", "new median ms", "new / old", "chance", "verdict")
+    for change in changes:
         times = f"{change.old_ms:.3f}", f"{change.new_ms:.3f}", f"{change.ratio:.3f}"
-        made.add_row(change.name, *times, f"{change.chance:.2g}", change.verdict)
+        view.add_row(change.name, *times, f"{change.chance:.2g}", change.verdict)
     notes, ops = compare.differences(old, new), compare.operators(old, new)
     by_op = table("operator", "old device ms", "new device ms", "difference ms")
     for op, before, after in ops:
         by_op.add_row(op, f"{before:.3f}", f"{after:.3f}", f"{after - before:+.3f}")
     data = {
-        "changes": [asdict(change) | {"ratio": change.ratio} for change in found],
+        "changes": [asdict(change) | {"ratio": change.ratio} for change in changes],
         "differences": notes,
         "operators": [{"op": op, "old_ms": before, "new_ms": after} for op, before, after in ops],
     }
-    slower = any(change.verdict == "slower" for change in found)
-    return Output(data, [made, *([by_op] if ops else []), *map(Text, notes)], int(slower))
+    slower = any(change.verdict == "slower" for change in changes)
+    return Output(data, [view, *([by_op] if ops else []), *map(Text, notes)], int(slower))
 
 
 def _percent(text: str) -> float:

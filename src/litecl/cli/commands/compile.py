@@ -72,16 +72,16 @@ def _compiled_here(args: argparse.Namespace) -> Output:
     with progress("compiling", None) as bar:
         counts = args.num_threads or [None]
         rows = [_compiled(args, model, count, folder, bar) for model in args.models for count in counts]
-    made = table("model", "device", "nodes", "from the cache", "built", "s")
+    view = table("model", "device", "nodes", "from the cache", "built", "s")
     for row in rows:
         report = row["delegation"]
         nodes = f"{sum(node['claimed'] for node in report['nodes'])} of {len(report['nodes'])}"
-        made.add_row(row["model"], report["device"], nodes, str(report["cache_hits"]), _built(row), f"{row['s']:.1f}")
+        view.add_row(row["model"], report["device"], nodes, str(report["cache_hits"]), _built(row), f"{row['s']:.1f}")
     after = disk.size_bytes(folder)
     line = f"{folder}: {size(after)}, {size(max(0, after - before))} more than before"
-    warnings = [f"WARNING: {row['model']}: {said}" for row in rows for said in row["delegation"]["warnings"]]
-    told = [Text(each) for each in (line, *warnings)]
-    return Output({"folder": str(folder), "size_bytes": after, "models": rows}, [made, *told])
+    warnings = [f"WARNING: {row['model']}: {warning}" for row in rows for warning in row["delegation"]["warnings"]]
+    texts = [Text(each) for each in (line, *warnings)]
+    return Output({"folder": str(folder), "size_bytes": after, "models": rows}, [view, *texts])
 
 
 def _built(row: dict[str, Any]) -> str:

@@ -30,12 +30,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Output:
     """Print the script. Arguments without fixed choices complete as files."""
-    made = parser({name: import_module(f"litecl.cli.commands.{name}") for name in helps()})
-    (subparsers,) = (action for action in made._actions if isinstance(action, argparse._SubParsersAction))
+    whole = parser({name: import_module(f"litecl.cli.commands.{name}") for name in helps()})
+    (subparsers,) = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
     for action in (action for under in subparsers.choices.values() for action in under._actions):
         if action.choices is None and action.nargs != 0:
             action.complete = shtab.FILE
-    script = shtab.complete(made, shell=args.shell)
+    script = shtab.complete(whole, shell=args.shell)
     if args.shell == "zsh":
         script = f"autoload -U +X compinit && compinit\n{script}"
     return Output({"shell": args.shell, "script": script}, [Text(script)])

@@ -119,8 +119,8 @@ def run(args: argparse.Namespace) -> Output:
     """Convert, and summarize the result."""
     if args.generate is not None:
         return _with_generation(args)
-    with _passes() as told:
-        content, conversion, found = _converted(args, told)
+    with _passes() as progress:
+        content, conversion, compared = _converted(args, progress)
         put(args.output, content)
     write_files(args, conversion.quantization)
     summary = summarize(read(content))
@@ -134,9 +134,9 @@ def run(args: argparse.Namespace) -> Output:
     view = [written, *warned, *fusions, *rescaled, summary_view(args.output.name, summary)]
     if not args.verify:
         return Output(data, view)
-    data["differences"] = [asdict(difference) for difference in found]
-    differs = quantization.quantization(args) is None and not all(difference.small for difference in found)
-    return Output(data, [*view, _differences_view(found)], int(differs))
+    data["differences"] = [asdict(difference) for difference in compared]
+    differs = quantization.quantization(args) is None and not all(difference.small for difference in compared)
+    return Output(data, [*view, _differences_view(compared)], int(differs))
 
 
 def _with_generation(args: argparse.Namespace) -> Output:
@@ -153,14 +153,14 @@ def _with_generation(args: argparse.Namespace) -> Output:
     return Output(data, [Text(f"{args.output}: {size(count)}"), summary_view(args.output.name, summary)])
 
 
-def _differences_view(found: Sequence[Difference]) -> Table:
-    made = table("signature", "result", "difference to the source")
-    for difference in found:
-        made.add_row(difference.signature, difference.output, f"{difference.largest:.1e}")
-    return made
+def _differences_view(rows: Sequence[Difference]) -> Table:
+    view = table("signature", "result", "difference to the source")
+    for difference in rows:
+        view.add_row(difference.signature, difference.output, f"{difference.largest:.1e}")
+    return view
 
 
-def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[bytes, Any, list[Difference]]:
+def _converted(args: argparse.Namespace, progress: Callable[[str], None]) -> tuple[bytes, Any, list[Difference]]:
     """Convert a source; return the .tflite content, the conversion report, and with --verify the differences.
 
     Raises ConversionError if TensorFlow is missing.
@@ -172,7 +172,7 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
     dump = None if args.dump_passes is None else Dump(args.dump_passes)
 
     def observe(name: str, module: Any) -> None:
-        told(name)
+        progress(name)
         if dump is not None:
             dump(name, module)
 
@@ -185,7 +185,7 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
         converter.keep_sources = args.verify
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConversionWarning)  # shown with the output
-            content = converter.convert(observe, lambda done, total: told(f"measuring layers ({done} of {total})"))
+            content = converter.convert(observe, lambda done, total: progress(f"measuring layers ({done} of {total})"))
         return content, converter.report, differences(content, converter.sources) if args.verify else []
     except ModuleNotFoundError as error:
         raise ConversionError(f"converting needs TensorFlow ({error}): pip install 'litecl[convert]'") from error

@@ -57,15 +57,15 @@ def run(args: argparse.Namespace) -> Output:
 def _operators(rows: Sequence[coverage.Row]) -> RenderableType:
     """Return a table of operators and where they run with which types."""
     devices = coverage.devices_of(rows)
-    made = table(*coverage.COLUMNS, *devices)
+    view = table(*coverage.COLUMNS, *devices)
     for row in rows:
-        made.add_row(*coverage.cells(row, devices))
-    return made
+        view.add_row(*coverage.cells(row, devices))
+    return view
 
 
 def _refusals(rows: Sequence[coverage.Row]) -> RenderableType:
-    made = table("operator", "left to the CPU")
+    view = table("operator", "left to the CPU")
     for row in rows:
         if row.refused:
-            made.add_row(row.name, lines(row.refused))
-    return Group(Text("Whatever their types:"), made)
+            view.add_row(row.name, lines(row.refused))
+    return Group(Text("Whatever their types:"), view)

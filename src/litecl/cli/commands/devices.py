@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> Output:
 
 def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
     """Return a table of devices, with the models that each is the default for."""
-    made = table("index", "name", "type", "units", "memory", "default for")
+    view = table("index", "name", "type", "units", "memory", "default for")
     for row in rows:
         measured = list[str]()
         compiled = f"vectors of {row.vector_width} floats" + (f", for {row.processor}" if row.processor else "")
@@ -56,7 +56,7 @@ def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
         if row.float_speed:
             speeds = (f"{speed / 1e9:,.0f}" for speed in (row.float_speed, row.integer_speed))
             measured.append(f"  measured: {' and '.join(speeds)} Gop/s in floats and int8")
-        made.add_row(
+        view.add_row(
             str(row.index),
             lines((row.name, f"  {row.platform}", f"  {compiled}", *measured)),
             row.type,
@@ -64,7 +64,7 @@ def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
             size(row.memory_bytes),
             row.problem or ", ".join(row.default_for),
         )
-    return made
+    return view
 
 
 def _why(rows: Sequence[DeviceRow]) -> list[RenderableType]:
@@ -78,8 +78,8 @@ def _why(rows: Sequence[DeviceRow]) -> list[RenderableType]:
         return []
     if all(row.float_speed for row in cpus if row.compute_units > 1):
         return [Text("of several runtimes for a processor litecl prefers the fastest that --tuning has measured")]
-    said = "of several runtimes for a processor litecl prefers the compiler with the widest vectors, then one "
-    return [Text(f"{said}with dot products of bytes, then PoCL; measure them: litecl devices --tuning")]
+    reason = "of several runtimes for a processor litecl prefers the compiler with the widest vectors, then one "
+    return [Text(f"{reason}with dot products of bytes, then PoCL; measure them: litecl devices --tuning")]
 
 
 def _tuning(row: Tuned) -> list[RenderableType]:

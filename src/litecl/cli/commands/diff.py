@@ -65,15 +65,15 @@ def run(args: argparse.Namespace) -> Output:
     ``--relative``, and 2 if they can't be compared.
     """
     a, b = read(args.a), read(args.b)
-    found = diff_models(a, b, inputs(args, Interpreter(a)), dynamic_range=args.dynamic_range)
-    head = {"a": str(args.a), "b": str(args.b), "relative": args.relative, "same_structure": found.same_structure}
-    data = {**head, **asdict(found)}
+    result = diff_models(a, b, inputs(args, Interpreter(a)), dynamic_range=args.dynamic_range)
+    head = {"a": str(args.a), "b": str(args.b), "relative": args.relative, "same_structure": result.same_structure}
+    data = {**head, **asdict(result)}
     written = to_json(data)
     for path in args.output:
         text = page(json.loads(written)) if path.suffix.lower() == ".html" else written + "\n"
         put_text(path, text)
-    told = [*_view(data), *(Text(str(path)) for path in args.output)]
-    return Output(data, told, int(not found.is_within(args.relative)))
+    view = [*_view(data), *(Text(str(path)) for path in args.output)]
+    return Output(data, view, int(not result.is_within(args.relative)))
 
 
 def _view(data: Mapping[str, Any]) -> list[RenderableType]:
@@ -94,10 +94,10 @@ def _view(data: Mapping[str, Any]) -> list[RenderableType]:
 
 
 def _rows(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str | Text, ...]]) -> RenderableType:
-    made = table(*columns)
+    view = table(*columns)
     for row in rows:
-        made.add_row(*row)
-    return titled(title, made)
+        view.add_row(*row)
+    return titled(title, view)
 
 
 def _replaced(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -106,13 +106,13 @@ def _replaced(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _changed(row: Mapping[str, Any]) -> tuple[str | Text, ...]:
-    places = [numbers([row[side]], graph) for side, graph in zip("ab", row["subgraphs"], strict=True)]
-    return " -> ".join(dict.fromkeys(places)), row["op"], _short(row["name"]), lines(row["what"])
+    pair = [numbers([row[side]], graph) for side, graph in zip("ab", row["subgraphs"], strict=True)]
+    return " -> ".join(dict.fromkeys(pair)), row["op"], _short(row["name"]), lines(row["what"])
 
 
 def _layer(row: Mapping[str, Any]) -> tuple[str, ...]:
-    place = str(row["a"]) if row["a"] == row["b"] else f"{row['a']} -> {row['b']}"
-    return place, row["op"], _short(row["name"]), number(row["relative"])
+    nodes = str(row["a"]) if row["a"] == row["b"] else f"{row['a']} -> {row['b']}"
+    return nodes, row["op"], _short(row["name"]), number(row["relative"])
 
 
 def _short(name: str) -> str:

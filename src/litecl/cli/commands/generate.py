@@ -83,8 +83,8 @@ def run(args: argparse.Namespace) -> Output:
         session = generator.session()
         stream = session.stream(_prompt(args), **_options(args))
         pieces = [*(stream if args.json else _shown(stream, _has_text(generator)))]
-        made = Generation.of(pieces, session.timing)
-        data = _data(generator, made, session.tokens)
+        generation = Generation.of(pieces, session.timing)
+        data = _data(generator, generation, session.tokens)
         if args.json:
             return Output({"model": str(args.model), **data}, ())
         for line in _lines(data, generator):
@@ -131,14 +131,14 @@ def _shown(pieces: Iterator[Piece], as_text: bool) -> Iterator[Piece]:
     sys.stdout.write("\n")
 
 
-def _data(generator: Generator, made: Generation, tokens: Sequence[int]) -> dict[str, Any]:
-    timing, report = made.timing, generator.report()
+def _data(generator: Generator, generation: Generation, tokens: Sequence[int]) -> dict[str, Any]:
+    timing, report = generation.timing, generator.report()
     return {
-        "prompt_tokens": [*tokens[: len(tokens) - len(made.tokens)]],
-        "text": made.text,
-        "tokens": [*made.tokens],
-        "log_probs": None if made.log_probs is None else [*made.log_probs],
-        "finish": made.finish,
+        "prompt_tokens": [*tokens[: len(tokens) - len(generation.tokens)]],
+        "text": generation.text,
+        "tokens": [*generation.tokens],
+        "log_probs": None if generation.log_probs is None else [*generation.log_probs],
+        "finish": generation.finish,
         "prefill": _rate(timing.prefill_tokens, timing.prefill_s, timing.prefill_tokens_per_s),
         "decode": _rate(timing.decode_tokens, timing.decode_s, timing.decode_tokens_per_s),
         "memory": {
@@ -159,16 +159,14 @@ def _lines(data: Mapping[str, Any], generator: Generator) -> list[str]:
     prefill, decode, memory = data["prefill"], data["decode"], data["memory"]
     peak = memory["peak_resident_bytes"]
     report = generator.report()
-    places = (
-        ["all nodes on numpy"] if report is None else [*(f"WARNING: {w}" for w in report.warnings), report.lines[0]]
-    )
+    parts = ["all nodes on numpy"] if report is None else [*(f"WARNING: {w}" for w in report.warnings), report.lines[0]]
     return [
         f"prompt: {counted(prefill['tokens'], 'token')} at {prefill['tokens_per_s']:.1f} a second; "
         f"generated: {counted(decode['tokens'], 'token')} at {decode['tokens_per_s']:.1f} a second; "
         f"ended by: {data['finish']}",
         f"memory: {'' if peak is None else f'{size(peak)} of the process at its peak, '}"
         f"{size(memory['device_bytes'])} on the device, {size(memory['cache_bytes'])} of caches",
-        *places,
+        *parts,
     ]
 
 

@@ -82,11 +82,11 @@ def run(args: argparse.Namespace) -> Output:
 def _nodes(nodes: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
     """Return a table of nodes, including where they run if ``rows`` are given."""
     by_place = {(row.subgraph, row.node): row for row in rows}
-    made = table("subgraph", "node", "operator", "tensors and options", "multiply-adds", *(("where",) if rows else ()))
+    view = table("subgraph", "node", "operator", "tensors and options", "multiply-adds", *(("where",) if rows else ()))
     for node in nodes:
         row = by_place.get((node.subgraph, node.node))
         tensors = [*(f"<- {name}" for name in node.inputs), *(f"-> {name}" for name in node.outputs)]
-        made.add_row(
+        view.add_row(
             str(node.subgraph),
             str(node.node),
             f"{node.op} v{node.version}",
@@ -94,4 +94,4 @@ def _nodes(nodes: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> Renderabl
             "" if node.multiply_adds is None else f"{node.multiply_adds:,}",
             *(() if row is None else (placed(row.claimed, row.reason),)),
         )
-    return made
+    return view

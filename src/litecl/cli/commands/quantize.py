@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _weights_view(weights: "Sequence[StoredWeights]") -> Table:
-    made = table("op", "stored as", "before", "after", "SQNR", "constant")
+    view = table("op", "stored as", "before", "after", "SQNR", "constant")
     for row in weights:
-        made.add_row(row.op, row.form, size(row.float_bytes), size(row.stored_bytes), f"{row.sqnr_db:.1f} dB", row.name)
-    return made
+        view.add_row(row.op, row.form, size(row.float_bytes), size(row.stored_bytes), f"{row.sqnr_db:.1f} dB", row.name)
+    return view

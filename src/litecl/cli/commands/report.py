@@ -76,10 +76,10 @@ def run(args: argparse.Namespace) -> Output:
         values=", ".join([f"random (seed {args.random})", *(f"{value} given" for value in args.input)]),
     )
     with progress("starting", None) as bar:
-        found = collect(args.model, inputs(args, Interpreter(args.model)), wanted, bar.now)
-    written = to_json(asdict(found))
+        report = collect(args.model, inputs(args, Interpreter(args.model)), wanted, bar.now)
+    written = to_json(asdict(report))
     data = json.loads(written)
     for path in args.output:
         put_text(path, page(data) if path.suffix.lower() == ".html" else written + "\n")
-    lines = [Text(sentence) for run in found.runs for sentence in run.verdict]
+    lines = [Text(sentence) for run in report.runs for sentence in run.verdict]
     return Output(data, [*lines, *(Text(f"{path} is written.") for path in args.output)])

@@ -137,9 +137,9 @@ def _value(name: str, value: Array) -> dict[str, Any]:
 
 def _values(title: str, values: Sequence[dict[str, Any]]) -> RenderableType:
     """Return a table of tensors described by ``_value``."""
-    made = table("name", "type", "shape", "min", "max", "mean", "first")
+    view = table("name", "type", "shape", "min", "max", "mean", "first")
     for value in values:
-        made.add_row(
+        view.add_row(
             value["name"],
             value["dtype"],
             shape(value["shape"]),
@@ -148,7 +148,7 @@ def _values(title: str, values: Sequence[dict[str, Any]]) -> RenderableType:
             number(value["mean"]),
             " ".join(number(x) for x in value["first"]),
         )
-    return titled(title, made)
+    return titled(title, view)
 
 
 def _plain(value: Any) -> Any:

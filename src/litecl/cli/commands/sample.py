@@ -24,16 +24,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Output:
     """Train the sample and write its files."""
-    made = sample.write(args.folder)
-    told = {
-        made.model: "a classifier of digits: image float32 [-1,8,8,3] of 0 to 1, to probabilities [-1,10]",
-        made.image: f"an image of a {made.shown}",
-        made.images: "200 images that the model was not trained on, as --input takes them, and --calibrate",
-        made.digits: "their digits, a line each",
+    example = sample.write(args.folder)
+    files = {
+        example.model: "a classifier of digits: image float32 [-1,8,8,3] of 0 to 1, to probabilities [-1,10]",
+        example.image: f"an image of a {example.shown}",
+        example.images: "200 images that the model was not trained on, as --input takes them, and --calibrate",
+        example.digits: "their digits, a line each",
     }
     view = table("file", "size", "contents")
-    for path, contents in told.items():
+    for path, contents in files.items():
         view.add_row(str(path), size(path.stat().st_size), contents)
     note = Text("Made by litecl from its own drawings, under litecl's licence (Apache-2.0).")
-    data = {"files": [{"path": str(path), "contents": contents} for path, contents in told.items()]}
-    return Output(data | {"shown": made.shown}, [view, note])
+    data = {"files": [{"path": str(path), "contents": contents} for path, contents in files.items()]}
+    return Output(data | {"shown": example.shown}, [view, note])

@@ -15,6 +15,7 @@ from litecl.cli.command import (
     device_arguments,
     device_options,
     model_argument,
+    number,
     positive,
     progress,
     seconds,
@@ -95,13 +96,13 @@ def run(args: argparse.Namespace) -> Output:
         client_s=args.client_s,
         answer_s=args.answer_s,
     )
-    made, metrics = app(predictor, serving)
+    application, metrics = app(predictor, serving)
     alone = f"; a request is a batch, because {apart}" if apart else ""
     with predictor, _listening(args.host, args.port) as listener:
         host = f"[{args.host}]" if ":" in args.host else args.host
         address = f"http://{host}:{listener.getsockname()[1]}/v2/models/{quote(name, safe='')}"
         print(visible(f"{name} on {', '.join(predictor.devices)}: {address}{alone}"), file=sys.stderr, flush=True)
-        serve(made, listener, Bounds(args.connections, args.client_s, args.grace_s))
+        serve(application, listener, Bounds(args.connections, args.client_s, args.grace_s))
     return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
 
 
@@ -146,10 +147,4 @@ def _port(text: str) -> int:
 
 
 def _ms(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 60_000:
-        raise argparse.ArgumentTypeError(f"expected milliseconds from 0 to 60000, got {text!r}")
-    return value
+    return number(text, "milliseconds from 0 to 60000", lambda value: 0 <= value <= 60_000)

@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> Output:
     """Trace a model."""
     values = inputs(args, Interpreter(args.model))
     with progress("tracing", 2 * args.runs) as tick:
-        made = trace(bytes(content_of(args.model)), values, device_options(args), args.runs, tick)
-    put_text(args.output, to_json(made))
-    spans = [event for event in made["traceEvents"] if event["ph"] == "X"]
-    data = {"output": str(args.output), "events": len(made["traceEvents"]), "spans": len(spans)}
+        document = trace(bytes(content_of(args.model)), values, device_options(args), args.runs, tick)
+    put_text(args.output, to_json(document))
+    spans = [event for event in document["traceEvents"] if event["ph"] == "X"]
+    data = {"output": str(args.output), "events": len(document["traceEvents"]), "spans": len(spans)}
     return Output(data, [Text(f"{args.output}: {len(spans)} spans; open it at https://ui.perfetto.dev")])

@@ -48,29 +48,29 @@ def run(args: argparse.Namespace) -> Output:
     for path in args.models:
         with progress("measuring", None) as bar:
             values = inputs(args, Interpreter(path))
-            found = tuned_model(path, values, device_options(args), folder, again=args.again, tick=bar)
-        file = file_of(folder, found.device.identity)
-        data.append(_data(path, found, file))
-        view += _view(path, found, file)
+            tuned = tuned_model(path, values, device_options(args), folder, again=args.again, tick=bar)
+        file = file_of(folder, tuned.device.identity)
+        data.append(_data(path, tuned, file))
+        view += _view(path, tuned, file)
     return Output({"models": data}, view)
 
 
-def _data(path: Path, found: TunedModel, file: Path) -> dict[str, Any]:
-    products = [one.to_dict() for one in found.products]
-    kept = {"model": str(path), "device": found.device.name, "file": str(file)}
-    return {**kept, "products": products, "problems": list(found.problems)}
+def _data(path: Path, tuned: TunedModel, file: Path) -> dict[str, Any]:
+    products = [one.to_dict() for one in tuned.products]
+    kept = {"model": str(path), "device": tuned.device.name, "file": str(file)}
+    return {**kept, "products": products, "problems": list(tuned.problems)}
 
 
-def _view(path: Path, found: TunedModel, file: Path) -> list[RenderableType]:
+def _view(path: Path, tuned: TunedModel, file: Path) -> list[RenderableType]:
     """Show the measurements, longest time first."""
-    title = f"{Path(path).name} on {found.device.name}: "
-    if not found.products:
+    title = f"{Path(path).name} on {tuned.device.name}: "
+    if not tuned.products:
         return [Text(f"{title}all of its products were measured before (--again), or it has none in tiles")]
-    made = table("products", "launches", "usual tile", "ms", "fastest", "ms")
-    for one in sorted(found.products, key=lambda one: -one.usual_ms):
+    view = table("products", "launches", "usual tile", "ms", "fastest", "ms")
+    for one in sorted(tuned.products, key=lambda one: -one.usual_ms):
         changed = [str(one.tile), f"{one.ms:.4f}"] if one.tile != one.usual else ["", ""]
-        made.add_row(str(one.products), str(one.launches), str(one.usual), f"{one.usual_ms:.4f}", *changed)
-    return [Text(title + _sum(found.products)), made, *map(Text, found.problems), Text(f"kept in {file}")]
+        view.add_row(str(one.products), str(one.launches), str(one.usual), f"{one.usual_ms:.4f}", *changed)
+    return [Text(title + _sum(tuned.products)), view, *map(Text, tuned.problems), Text(f"kept in {file}")]
 
 
 def _sum(products: Sequence[TunedProducts]) -> str:

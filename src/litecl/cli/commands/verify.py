@@ -113,16 +113,16 @@ def run(args: argparse.Namespace) -> Output:
         names = [check.name for check in checks]
         return Output({"checks": names}, [Text("\n".join(names))])
     known = waivers.load(args.waivers) if args.waivers else ()
-    told = header(KIND)
+    head = header(KIND)
     plan = Plan(args.jobs, args.timeout, args.timed, args.keep_cache)
-    found, problem = _runtimes(args, checks, plan) if _of_runtimes(args) else _devices(args, checks, plan)
-    found = [replace(device, rows=waivers.waived(device.rows, known)) for device in found]
-    notes = waivers.unused([row for device in found for row in device.rows], known) if found else ()
-    date = "" if _of_runtimes(args) else told["date"]  # no date, for reproducible pages
-    result = Result(machine(), tuple(found), told["command"], date, (problem,) if problem else ())
+    results, problem = _runtimes(args, checks, plan) if _of_runtimes(args) else _devices(args, checks, plan)
+    results = [replace(device, rows=waivers.waived(device.rows, known)) for device in results]
+    notes = waivers.unused([row for device in results for row in device.rows], known) if results else ()
+    date = "" if _of_runtimes(args) else head["date"]  # no date, for reproducible pages
+    result = Result(machine(), tuple(results), head["command"], date, (problem,) if problem else ())
     for path in args.output:
         pages.write(result, path, brief=args.brief)
-    view = [part for device in found for part in _summary(device)]
+    view = [part for device in results for part in _summary(device)]
     view += [_shown(part) for part in tables(result) if part.title.startswith(_SHOWN)]
     view += [Text(note) for note in notes]
     return Output(result.to_dict(), [*view, Text(sentence(result))], int(result.failed))
@@ -163,18 +163,18 @@ def _folder(args: argparse.Namespace, runtime: str) -> Path | None:
 
 def _summary(device: DeviceResult) -> list[RenderableType]:
     """Return a title and a table of statuses with counts."""
-    made = table("status", "checks", "operators")
+    view = table("status", "checks", "operators")
     for status, number in device.counts.items():
         ops = Counter(row.op for row in device.rows if row.status == status)
-        made.add_row(status, str(number), str(len(ops)))
+        view.add_row(status, str(number), str(len(ops)))
     took = f", {device.seconds:.0f} s" if device.seconds else ""
-    return [Text(f"{device.name}{took}"), made]
+    return [Text(f"{device.name}{took}"), view]
 
 
 def _shown(part: Table) -> RenderableType:
-    made = table(*_COLUMNS)
-    made.title, made.title_justify = part.title, "left"
-    places = [part.columns.index(name) for name in _COLUMNS]
+    view = table(*_COLUMNS)
+    view.title, view.title_justify = part.title, "left"
+    indices = [part.columns.index(name) for name in _COLUMNS]
     for cells in part.rows:
-        made.add_row(*(cells[i] for i in places))
-    return made
+        view.add_row(*(cells[i] for i in indices))
+    return view

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl import comparison
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
@@ -71,11 +72,8 @@ def compared(
 
 
 def _largest(got: Array, expected: Array) -> float:
-    if got.shape != expected.shape or got.dtype.kind not in "fiub":
-        return 0.0 if np.array_equal(got, expected) else float("inf")
-    apart = np.abs(got.astype(np.float64) - expected.astype(np.float64))
-    both = np.isnan(got.astype(np.float64)) & np.isnan(expected.astype(np.float64))
-    return float(np.where(both | (got == expected), 0.0, apart).max(initial=0.0))
+    apart = comparison.difference(got, expected, any_type=True)
+    return float("inf") if apart.wrong else apart.absolute
 
 
 def first_departure(layers: Sequence[Difference]) -> int | None:

@@ -29,8 +29,8 @@ def earlier_of(name: str, old: Data, header: Data, model: ModelFacts, runs: Sequ
     operators = tuple(row for a, b in both[:1] for row in _operators(a["operators"], b))
     same = (("model", old["model"]["sha256"], model.sha256),)
     machines = (old["header"]["machine"], header["machine"])
-    told = (*same, *((key, *(machine[key] for machine in machines)) for key in ("litecl", "processor", "cores")))
-    differences = tuple(f"{key}: {a} then, {b} now" for key, a, b in told if a != b)
+    facts = (*same, *((key, *(machine[key] for machine in machines)) for key in ("litecl", "processor", "cores")))
+    differences = tuple(f"{key}: {a} then, {b} now" for key, a, b in facts if a != b)
     head = old["header"]
     return Earlier(name, head["date"], head["command"], times, operators, differences)
 

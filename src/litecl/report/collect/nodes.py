@@ -118,7 +118,7 @@ def refused_of(nodes: Sequence[NodeFacts]) -> tuple[Refused, ...]:
     for node in nodes:
         if node.where == "CPU":
             by_reason.setdefault(node.reason, []).append(node)
-    found = [
+    rows = [
         Refused(
             reason,
             lift(reason),
@@ -129,4 +129,4 @@ def refused_of(nodes: Sequence[NodeFacts]) -> tuple[Refused, ...]:
         )
         for reason, group in by_reason.items()
     ]
-    return tuple(sorted(found, key=lambda row: -row.ms))
+    return tuple(sorted(rows, key=lambda row: -row.ms))

@@ -53,7 +53,7 @@ class Wanted:
 
 def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doing = lambda what: None) -> Report:
     """Measure a model and return its report. doing: called with a description of each step. Raises LiteclError."""
-    content, load_before, told = bytes(content_of(path)), load(), header("litecl report")
+    content, load_before, head = bytes(content_of(path)), load(), header("litecl report")
     old = None if wanted.before is None else earlier.load(wanted.before)
     doing("computing the reference")
     expected = _reference(content, inputs, CLDelegate(**wanted.delegate))
@@ -73,8 +73,8 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     model = model_of(path.name, content, wanted.values)
     since = None
     if wanted.before is not None and old is not None:
-        since = earlier.earlier_of(wanted.before.name, old, told, model, runs)
-    return Report(told, model, tuple(runs), tuple(beside), doubtful, load(), since, sources(runs))
+        since = earlier.earlier_of(wanted.before.name, old, head, model, runs)
+    return Report(head, model, tuple(runs), tuple(beside), doubtful, load(), since, sources(runs))
 
 
 def _peers(content: bytes, inputs: Mapping[str, Array], wanted: Wanted) -> list[Contender]:

@@ -68,7 +68,7 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
     plain_spans = [spans for spans, _ in _undisturbed([one.watched.invoke() for _ in range(_RUNS)])]
     invokes = _undisturbed([timed.invoke() for _ in range(_RUNS)])
     median = invokes[len(invokes) // 2]
-    report, kernels = one.report, [told.kernels for _, told in invokes]
+    report, kernels = one.report, [profiled.kernels for _, profiled in invokes]
     arithmetic = {(row.subgraph, row.node): arithmetic_of(row) for row in report.nodes}
     ops = {(row.subgraph, row.node): row.op for row in report.nodes}
     on_cpu = on_host(one.watched, plain_spans)
@@ -171,7 +171,7 @@ def _profile(
 def cost_of_measuring(plain_ms: float, invoke_ms: float, parts_ms: float) -> str:
     """Describe the cost of measuring, and why parts may add up to more than an invoke, in a single unit."""
     plain, invoke, parts = (ms(each, plain_ms, invoke_ms, parts_ms) for each in (plain_ms, invoke_ms, parts_ms))
-    told = f"Without launch times an invoke takes {plain}, with them {invoke}."
+    times = f"Without launch times an invoke takes {plain}, with them {invoke}."
     if parts_ms <= plain_ms:
-        return told
-    return f"{told} Launches and nodes add up to {parts}: they overlap, or bear some of the cost of measuring."
+        return times
+    return f"{times} Launches and nodes add up to {parts}: they overlap, or bear some of the cost of measuring."

@@ -39,11 +39,11 @@ def starts(content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, A
 
 def _start(caches: str, request: bytes, environment: Mapping[str, str]) -> Start:
     start_s = time.perf_counter()
-    told: dict[str, float] = answered(f"{__name__}.child", request, "a start of the model", environment)
+    seconds_of: dict[str, float] = answered(f"{__name__}.child", request, "a start of the model", environment)
     total_s = time.perf_counter() - start_s
-    within = sum(told.values())
+    within = sum(seconds_of.values())
     phases = [Phase("start Python and import", max(0.0, total_s - within))]
-    return Start(caches, (*phases, *(Phase(name, seconds) for name, seconds in told.items())), total_s)
+    return Start(caches, (*phases, *(Phase(name, seconds) for name, seconds in seconds_of.items())), total_s)
 
 
 def child() -> None:

@@ -20,21 +20,21 @@ def timeline_of(
     if not spans:
         return ()
     zero_s = min(span.start_s for span in spans)
-    found: list[Span] = []
+    drawn: list[Span] = []
     for span, within in _outermost(spans):
         number = watched.region_of(span)
         name = span.op if number is None else f"region {number}"
         note = f"{within} nodes within" if within else ""
         start_ms = queued_ms = (span.start_s - zero_s) * 1e3
         op = span.op if number is None else ""
-        found.append(Span("host", name, op, start_ms, (span.end_s - span.start_s) * 1e3, note=note))
+        drawn.append(Span("host", name, op, start_ms, (span.end_s - span.start_s) * 1e3, note=note))
         for copy in (row for row in report.copies if row.partition == number):
             begin_ms = start_ms + copy.start_ms
-            found.append(Span("copies", f"to {copy.to}", "", begin_ms, copy.duration_ms, note=_bytes(copy)))
+            drawn.append(Span("copies", f"to {copy.to}", "", begin_ms, copy.duration_ms, note=_bytes(copy)))
             queued_ms = queued_ms if copy.to == "host" else begin_ms + copy.duration_ms
         kernels = [k for k in report.kernels if k.partition == number and k.runs]
-        found += _launches(kernels, queued_ms, span.subgraph, ops)
-    return tuple(found)
+        drawn += _launches(kernels, queued_ms, span.subgraph, ops)
+    return tuple(drawn)
 
 
 def _bytes(copy: CopyRow) -> str:
@@ -43,13 +43,13 @@ def _bytes(copy: CopyRow) -> str:
 
 def _outermost(spans: Sequence[HostSpan]) -> list[tuple[HostSpan, int]]:
     """Return the outermost spans, with the number of spans inside each. Callers come after their callees."""
-    found: list[tuple[HostSpan, int]] = []
+    outer: list[tuple[HostSpan, int]] = []
     for span in spans:
         within = 0
-        while found and found[-1][0].start_s >= span.start_s:
-            within += 1 + found.pop()[1]
-        found.append((span, within))
-    return found
+        while outer and outer[-1][0].start_s >= span.start_s:
+            within += 1 + outer.pop()[1]
+        outer.append((span, within))
+    return outer
 
 
 def _launches(kernels: Sequence[KernelRow], start_ms: float, subgraph: int, ops: Mapping[Place, str]) -> list[Span]:
@@ -57,12 +57,12 @@ def _launches(kernels: Sequence[KernelRow], start_ms: float, subgraph: int, ops:
     if not kernels:
         return []
     queued = [k.queued_ms for k in kernels]
-    found = [Span("queue", f"{len(kernels)} launches queued", "", start_ms + min(queued), max(queued) - min(queued))]
-    found = found if found[0].ms else []
+    drawn = [Span("queue", f"{len(kernels)} launches queued", "", start_ms + min(queued), max(queued) - min(queued))]
+    drawn = drawn if drawn[0].ms else []
     for folded, group in groupby(kernels, lambda k: k.subgraph != subgraph or k.runs > 1):
         rows = list(group)
-        found += [_folded(rows, start_ms, ops)] if folded else [_launch(k, start_ms, ops) for k in rows]
-    return found
+        drawn += [_folded(rows, start_ms, ops)] if folded else [_launch(k, start_ms, ops) for k in rows]
+    return drawn
 
 
 def _launch(k: KernelRow, start_ms: float, ops: Mapping[Place, str]) -> Span:

@@ -29,10 +29,15 @@ def verdict(
     threads: of the device. ratios: of the peers' medians to ours; empty if the machine was busy. warnings: of the
     delegation report.
     """
-    return (*warnings, _places(nodes, refused), _times(latency, threads, peers, ratios), *map(_outputs, accuracy))
+    return (
+        *warnings,
+        _where_nodes_run(nodes, refused),
+        _times(latency, threads, peers, ratios),
+        *map(_outputs, accuracy),
+    )
 
 
-def _places(nodes: Sequence[NodeFacts], refused: Sequence[Refused]) -> str:
+def _where_nodes_run(nodes: Sequence[NodeFacts], refused: Sequence[Refused]) -> str:
     left = sum(len(row.nodes) for row in refused)
     if not left:
         return f"All {len(nodes)} nodes run on the device."
@@ -61,12 +66,12 @@ def _times(latency: Latency, threads: int, peers: Sequence[Latency], ratios: Seq
     if not peers:
         return f"An invoke takes {ours}."
     named = [f"{peer.name} with {counted(peer.threads or 1, 'thread')}" for peer in peers]
-    told = f"An invoke takes {ours} with {counted(threads, 'thread')}"
+    time_taken = f"An invoke takes {ours} with {counted(threads, 'thread')}"
     if not ratios:
         others = ", and ".join(f"{name} {time}" for name, time in zip(named, theirs, strict=True))
-        return f"{told}, {others}; a busy machine allows no ratio."
+        return f"{time_taken}, {others}; a busy machine allows no ratio."
     compared = zip(ratios, named, theirs, strict=True)
-    return f"{told}: {', and '.join(f'{_compared(ratio)} {name} ({time})' for ratio, name, time in compared)}."
+    return f"{time_taken}: {', and '.join(f'{_compared(ratio)} {name} ({time})' for ratio, name, time in compared)}."
 
 
 def _compared(ratio: Ratio) -> str:

@@ -28,10 +28,10 @@ class Watched:
         self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
     ) -> CLDelegation:
         """See ``Delegate.apply``."""
-        made = self._delegate.apply(model, specs, preserve_all_tensors=preserve_all_tensors)
-        assert isinstance(made, CLDelegation)
-        self.delegation = made
-        return made
+        delegation = self._delegate.apply(model, specs, preserve_all_tensors=preserve_all_tensors)
+        assert isinstance(delegation, CLDelegation)
+        self.delegation = delegation
+        return delegation
 
     def invoke(self) -> tuple[list[Span], DelegationReport]:
         """Run the model; return the spans of its nodes on the host, and the report with its launches."""

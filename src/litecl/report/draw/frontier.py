@@ -15,18 +15,18 @@ text { font: 12px sans-serif; fill: #555 } .grid { stroke: #ddd } .curve { fill:
 """
 
 
-def frontier(found: Mapping[str, Any], name: str = "") -> str:
+def frontier(search: Mapping[str, Any], name: str = "") -> str:
     """Draw a ``Frontier``, given as plain data, as a complete SVG file. name: of the model.
 
     Points without any error, such as the float file, go to the top.
     """
-    points: Sequence[Mapping[str, Any]] = sorted(found["points"], key=lambda point: point["size_bytes"])
-    chosen = found["chosen"]
+    points: Sequence[Mapping[str, Any]] = sorted(search["points"], key=lambda point: point["size_bytes"])
+    chosen = search["chosen"]
     finite = [p["sqnr_db"] for p in points if _is_finite(p["sqnr_db"])]
     low, high = min([*finite, 0.0]), max(finite, default=1.0) * 1.05 + 1
     x = linear((0.0, max(p["size_bytes"] for p in points) * 1.02), (_LEFT, _WIDTH - _RIGHT))
     y = linear((low, high), (_HEIGHT - _BOTTOM, _TOP))
-    places = [(x(p["size_bytes"]), y(p["sqnr_db"] if _is_finite(p["sqnr_db"]) else high)) for p in points]
+    dots = [(x(p["size_bytes"]), y(p["sqnr_db"] if _is_finite(p["sqnr_db"]) else high)) for p in points]
     parts = [tag("style", _STYLE), tag("rect", width="100%", height="100%", fill="white")]
     for value in ticks(low, high):
         parts += [line(_LEFT, y(value), _WIDTH - _RIGHT, y(value), "grid")]
@@ -34,15 +34,15 @@ def frontier(found: Mapping[str, Any], name: str = "") -> str:
     for value in ticks(0.0, max(p["size_bytes"] for p in points)):
         parts += [line(x(value), _TOP, x(value), y(low), "grid")]
         parts += [text(x(value), _HEIGHT - 26, units.size(value), anchor="middle")]
-    parts += [text(8, 16, "signal to error of the worst output, dB"), path(places, "curve")]
+    parts += [text(8, 16, "signal to error of the worst output, dB"), path(dots, "curve")]
     parts.append(text(_WIDTH - _RIGHT, _HEIGHT - 8, f"size of the file{f' ({name})' if name else ''}", anchor="end"))
-    for point, (across, down) in zip(points, places, strict=True):
-        said = f"{units.size(point['size_bytes'])}, {_words(point['sqnr_db'])}"
+    for point, (across, down) in zip(points, dots, strict=True):
+        label = f"{units.size(point['size_bytes'])}, {_words(point['sqnr_db'])}"
         is_chosen = point["picked"] == chosen["picked"]
         kind = {"class_": "chosen" if is_chosen else "point", "r": 6 if is_chosen else 4}
-        parts.append(tag("circle", titled(said), cx=across, cy=down, **kind))
+        parts.append(tag("circle", titled(label), cx=across, cy=down, **kind))
         if is_chosen:
-            parts.append(text(min(across + 10, _WIDTH - 170), down + 18, said, "label"))
+            parts.append(text(min(across + 10, _WIDTH - 170), down + 18, label, "label"))
     return picture(_WIDTH, _HEIGHT, parts, f"Error by size{f' of {name}' if name else ''}").replace(
         "<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1
     )

@@ -22,12 +22,12 @@ _SHORT = {
 def graph(nodes: Sequence[Mapping[str, Any]], most: float) -> str:
     """Draw a subgraph's nodes. most: the share of the costliest node of all subgraphs."""
     edges = edges_of(nodes)
-    places = layout(len(nodes), edges)
-    lines = [_line(places, a, b) for a, b in edges]
+    boxes = layout(len(nodes), edges)
+    lines = [_line(boxes, a, b) for a, b in edges]
     parts = [_edge(kind, points) for kind, points in lines]
-    parts += [_node(node, places, i, most or 1.0) for i, node in enumerate(nodes)]
-    right = max([places.width, *(x for _, points in lines for x, _ in points)])
-    width, height = right + 2 * _MARGIN, places.height + 2 * _MARGIN
+    parts += [_node(node, boxes, i, most or 1.0) for i, node in enumerate(nodes)]
+    right = max([boxes.width, *(x for _, points in lines for x, _ in points)])
+    width, height = right + 2 * _MARGIN, boxes.height + 2 * _MARGIN
     box = f"{number(-_MARGIN)} {number(-_MARGIN)} {number(width)} {number(height)}"
     return tag(
         "svg", "".join(parts), viewBox=box, width=width, height=height, role="img", aria_label="Graph of the model"
@@ -36,27 +36,27 @@ def graph(nodes: Sequence[Mapping[str, Any]], most: float) -> str:
 
 def edges_of(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     """Return pairs of writer and reader positions. A reader is paired with the latest writer of its tensor."""
-    made: dict[int, int] = {}
+    producers: dict[int, int] = {}
     edges: dict[tuple[int, int], None] = {}
     for i, node in enumerate(nodes):
         for tensor in node["inputs"]:
-            if not tensor["constant"] and tensor["tensor"] in made:
-                edges[made[tensor["tensor"]], i] = None
-        made |= {tensor["tensor"]: i for tensor in node["outputs"]}
+            if not tensor["constant"] and tensor["tensor"] in producers:
+                edges[producers[tensor["tensor"]], i] = None
+        producers |= {tensor["tensor"]: i for tensor in node["outputs"]}
     return [*edges]
 
 
-def _line(places: Layout, a: int, b: int) -> tuple[str, Sequence[tuple[float, float]]]:
+def _line(boxes: Layout, a: int, b: int) -> tuple[str, Sequence[tuple[float, float]]]:
     """Return an edge's CSS class and its curve: start, two control points, end."""
-    (x1, y1), (x2, y2) = places.corners[a], places.corners[b]
-    w, h = places.box.width, places.box.height
-    if places.columns[a] != places.columns[b]:
-        turn = places.box.gap_x + 14
+    (x1, y1), (x2, y2) = boxes.corners[a], boxes.corners[b]
+    w, h = boxes.box.width, boxes.box.height
+    if boxes.columns[a] != boxes.columns[b]:
+        turn = boxes.box.gap_x + 14
         start, end = (x1 + w, y1 + h / 2), (x2, y2 + h / 2)
         bends = (start[0] + turn, start[1]), (end[0] - turn, end[1])
         kind = "edge far"
-    elif x1 == x2 and y2 - y1 > h + places.box.gap_y + 1:  # around the boxes in between
-        turn = min(places.box.gap_x * 0.95 + 4, 6 + (y2 - y1) / 40)
+    elif x1 == x2 and y2 - y1 > h + boxes.box.gap_y + 1:  # around the boxes in between
+        turn = min(boxes.box.gap_x * 0.95 + 4, 6 + (y2 - y1) / 40)
         start, end = (x1 + w, y1 + h * 0.6), (x2 + w, y2 + h * 0.4)
         bends = (start[0] + turn, start[1]), (end[0] + turn, end[1])
         kind = "edge"
@@ -73,8 +73,8 @@ def _edge(kind: str, points: Sequence[tuple[float, float]]) -> str:
     return tag("path", d=f"M{start}C{' '.join(rest)}", class_=kind)
 
 
-def _node(node: Mapping[str, Any], places: Layout, position: int, most: float) -> str:
-    (x, y), box = places.corners[position], places.box
+def _node(node: Mapping[str, Any], boxes: Layout, position: int, most: float) -> str:
+    (x, y), box = boxes.corners[position], boxes.box
     large = box is LARGE
     words = [text(x + 8 if large else x + 5, y + (14.5 if large else 12.2), _name(node["op"], large), "op")]
     if large and node["outputs"]:

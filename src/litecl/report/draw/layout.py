@@ -91,8 +91,8 @@ def _slots(rows: Sequence[Sequence[int]], edges: Sequence[tuple[int, int]]) -> d
     for row in rows:
         wanted = {n: _middle([slots[b] for b in before.get(n, ()) if b in slots]) for n in row}
         taken = -1
-        for place, node in enumerate(sorted(row, key=lambda n: (wanted[n], n))):
-            most = _WIDEST - (len(row) - place)
+        for position, node in enumerate(sorted(row, key=lambda n: (wanted[n], n))):
+            most = _WIDEST - (len(row) - position)
             slots[node] = taken = min(max(taken + 1, round(wanted[node])), most)
     return slots
 

@@ -79,5 +79,5 @@ def _point(launch: Mapping[str, Any], x: Any, y: Any, colours: Mapping[str, str]
         f"{units.digits(work['intensity'])} operations per byte"
         + (f"; {units.percent(work['of_bound'])} of the {work['bound']} peak" if work["of_bound"] else "")
     )
-    place = {"cx": x(work["intensity"]), "cy": y(work["flops_per_s"])}
-    return tag("circle", titled(title), **place, r=radius, class_=f"dot {colours.get(launch['op'], 'c0')}")
+    centre = {"cx": x(work["intensity"]), "cy": y(work["flops_per_s"])}
+    return tag("circle", titled(title), **centre, r=radius, class_=f"dot {colours.get(launch['op'], 'c0')}")

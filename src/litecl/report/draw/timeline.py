@@ -34,8 +34,8 @@ def timeline(spans: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> 
     return picture(_WIDTH, height, parts, "Timeline of one invoke", "wide")
 
 
-def _span(span: Mapping[str, Any], place: tuple[float, float], x: Any, colours: Mapping[str, str]) -> list[str]:
-    top, height = place
+def _span(span: Mapping[str, Any], bar: tuple[float, float], x: Any, colours: Mapping[str, str]) -> list[str]:
+    top, height = bar
     width = x(span["ms"]) - x(0)
     times = f" {units.TIMES}{span['runs']}" if span["runs"] > 1 else ""
     title = f"{span['op']} {span['name']}{times}: {units.ms(span['ms'])} from {units.ms(span['start_ms'])} on"

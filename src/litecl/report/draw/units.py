@@ -11,9 +11,9 @@ def digits(value: float, count: int = 3) -> str:
     """Format a number with ``count`` significant digits and no exponent."""
     if not value or not math.isfinite(value):
         return "0" if not value else INFINITE
-    places = max(0, count - 1 - math.floor(math.log10(abs(value))))
-    rounded = f"{value:.{places}f}"
-    return rounded if places else f"{value:,.0f}"
+    decimals = max(0, count - 1 - math.floor(math.log10(abs(value))))
+    rounded = f"{value:.{decimals}f}"
+    return rounded if decimals else f"{value:,.0f}"
 
 
 def ms(value: float, *beside: float) -> str:

@@ -88,9 +88,9 @@ def _lengths() -> list[Step]:
 
 def _written(g: Graph, cache: int, new: int, position: int) -> int:
     """Write a new entry to a ring cache at a position, which wraps around."""
-    place = g.op(binary.FLOOR_MOD, [position, g.const(np.int32(_KEPT))], _NONE)
+    slot = g.op(binary.FLOOR_MOD, [position, g.const(np.int32(_KEPT))], _NONE)
     zero = g.const(np.int32(0))
-    start = g.op(PACK, [zero, zero, place, zero], PackOptions(4, 0))
+    start = g.op(PACK, [zero, zero, slot, zero], PackOptions(4, 0))
     return g.op(DYNAMIC_UPDATE_SLICE, [cache, new, start], _NONE)
 
 
@@ -108,8 +108,8 @@ def _ring() -> Model:
 def _rounds() -> list[Step]:
     rng = np.random.default_rng(33)
     shapes = ((1, _HEADS, 1, _DEPTH),) * 3 + ((1, _HEADS, _KEPT, _DEPTH),) * 2
-    places = (0, 3, _KEPT - 1, _KEPT, 2 * _KEPT + 4)
-    return [Step([*(randn(rng, *shape) for shape in shapes), np.array(place, np.int32)]) for place in places]
+    positions = (0, 3, _KEPT - 1, _KEPT, 2 * _KEPT + 4)
+    return [Step([*(randn(rng, *shape) for shape in shapes), np.array(position, np.int32)]) for position in positions]
 
 
 def _kept() -> Model:
@@ -160,8 +160,8 @@ def _rotated() -> Model:
 
 
 def _row(g: Graph, table: int, position: int) -> int:
-    found = g.op(GATHER, [table, position], GatherOptions(0))
-    return g.op(RESHAPE, [found, _ints(g, 1, 1, 1, _DEPTH)], ReshapeOptions())
+    row = g.op(GATHER, [table, position], GatherOptions(0))
+    return g.op(RESHAPE, [row, _ints(g, 1, 1, 1, _DEPTH)], ReshapeOptions())
 
 
 def _positions() -> Sequence[Step]:

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, replace
 
-from litecl.converter.unrolled.boxes import box_of
-from litecl.converter.unrolled.links import Links
 from litecl.interpreter.graph import Node
 from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from litecl.interpreter.ops.reverse import REVERSE_V2
 from litecl.interpreter.ops.transpose import TRANSPOSE
+from litecl.interpreter.steps.boxes import box_of
+from litecl.interpreter.steps.links import Links
 
 SWAPPED = [1, 0, 2]
 

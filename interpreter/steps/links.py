@@ -7,8 +7,12 @@ import numpy as np
 
 from litecl.interpreter.graph import ABSENT, Array, Node, Shape, Subgraph
 from litecl.interpreter.ops.binary import ADD, MUL
+from litecl.interpreter.ops.split import SPLIT
+from litecl.interpreter.ops.unary import LOGISTIC
+from litecl.interpreter.recurrent.patterns import Operators
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
+OPERATORS = Operators(ADD, MUL, LOGISTIC, SPLIT)
 _COMMUTATIVE = (ADD, MUL)
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from litecl.converter.unrolled.links import Links
 from litecl.interpreter.graph import Node
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.pack import UNPACK
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.split import SPLIT
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, index_of
+from litecl.interpreter.steps.links import Links
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ def frame(rows: Sequence[Any], library: Library | None = None) -> Any:
     rows: dataclasses. A field of several plain values becomes a list, one of records a list of texts. library: by
     default pandas, or polars if only that is installed. Raises MissingExtra if neither is.
     """
-    return made(columns(rows), library)
+    return of_columns(columns(rows), library)
 
 
-def made(columns: Mapping[str, Any], library: Library | None = None) -> Any:
+def of_columns(columns: Mapping[str, Any], library: Library | None = None) -> Any:
     """Return a data frame of named columns. See ``frame``."""
     return _module(library).DataFrame(columns)
 

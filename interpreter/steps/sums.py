@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.converter.unrolled.links import Links
-from litecl.converter.unrolled.views import Columns, columns
 from litecl.interpreter.graph import ABSENT, Array, Node
 from litecl.interpreter.ops.binary import ADD
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat, TensorType
+from litecl.interpreter.steps.links import Links
+from litecl.interpreter.steps.views import Columns, columns
 
 _MOST = 8  # terms at most
 

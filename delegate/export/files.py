@@ -1,0 +1,59 @@
+"""The files of an export, written together: a folder gets all of them or none, and no file of the user's is lost."""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.regular_files import open_regular
+from litecl.interpreter.whole_files import whole_file
+
+MARK = "made by litecl"  # in every file, by which an export knows an earlier one's
+
+
+def require_free(folder: Path, names: Collection[str]) -> None:
+    """Raise DelegateError if a file of the folder has one of these names and litecl did not write it; OSError if it
+    cannot be read.
+    """
+    for name in names:
+        path = folder / name
+        if path.exists() and not _is_own(path):
+            raise DelegateError(f"{path} is not a file that litecl made: export into another folder, or remove it")
+
+
+def _is_own(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with open_regular(path) as file:
+        return MARK.encode() in file.read()
+
+
+def write(folder: Path, files: Mapping[str, bytes], examples: Collection[str]) -> list[str]:
+    """Write files by name; make the folder if it is missing. examples: those that stay as they are if they exist, as
+    their user may have changed them. Return the names of these.
+
+    Raises OSError; the earlier files then stay as they were.
+    """
+    kept = [name for name in examples if (folder / name).exists()]
+    with ExitStack() as stack:
+        stack.enter_context(_made(folder))
+        for name, content in files.items():
+            if name not in kept:
+                file = stack.enter_context(whole_file(folder / name))
+                file.write(content)
+                file.flush()  # a full disk shows here, before any file is replaced
+    return kept
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder, unless it is there; remove it again if the context raises."""
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
+        raise

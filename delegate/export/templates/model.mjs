@@ -1,0 +1,87 @@
+// @MODEL@ for the web and Node, made by litecl. Arrays are typed and flat, row-major, in the shapes below.
+
+/** Inputs and outputs by signature and name. A quantized tensor has scale and zeroPoint: real = scale * (q - zeroPoint). */
+const SIGNATURES = {
+@SIGNATURES@};
+const KEYS = Object.keys(SIGNATURES);
+const LIMIT = @LIMIT@;
+const ARRAYS = { Float32Array, Int8Array, Uint8Array, Int16Array, Int32Array, BigInt64Array };
+
+/** A loaded model. Its states stay from run to run. */
+export class Model {
+    #exports;
+    signatures = SIGNATURES;
+
+    constructor(instance) {
+        this.#exports = instance.exports;
+    }
+
+    /** The inputs of a model of one signature, by name. */
+    get inputs() {
+        return signature_of(undefined).inputs;
+    }
+
+    /** The outputs of a model of one signature, by name. */
+    get outputs() {
+        return signature_of(undefined).outputs;
+    }
+
+    /** Runs a signature, the only one by default, on arrays by name; resolves to the outputs by name, as new arrays. */
+    async run(given = {}, key = undefined) {
+        const { inputs, outputs } = signature_of(key);
+        for (const name of Object.keys(given)) {
+            if (!Object.hasOwn(inputs, name)) {
+                throw new TypeError(`there is no input "${name}": expected ${Object.keys(inputs).join(", ")}`);
+            }
+        }
+        for (const [name, tensor] of Object.entries(inputs)) check(name, tensor, given[name]);
+        const number = key === undefined ? 0 : KEYS.indexOf(key);
+        this.#exports.model_ready(number);
+        for (const [name, tensor] of Object.entries(inputs)) this.#view(tensor).set(given[name]);
+        if (this.#exports.model_run(number) !== 0) throw new RangeError(LIMIT);
+        return Object.fromEntries(Object.entries(outputs).map(([name, tensor]) => [name, this.#view(tensor).slice()]));
+    }
+
+    /** Sets all states as before the first run. */
+    reset() {
+        this.#exports.model_reset();
+    }
+
+    #view({ array, memory, offset, size }) {
+        const exports = this.#exports;
+        const start = memory === "arena" ? exports.model_arena() : exports.model_constants();
+        return new ARRAYS[array](exports.memory.buffer, start + offset, size);
+    }
+}
+
+function signature_of(key) {
+    if (key === undefined && KEYS.length === 1) return SIGNATURES[KEYS[0]];
+    if (KEYS.includes(key)) return SIGNATURES[key];
+    throw new TypeError(`there is no signature ${key}: expected ${KEYS.join(", ")}`);
+}
+
+function check(name, { array, shape, size }, value) {
+    if (value instanceof ARRAYS[array] && value.length === size) return;
+    const got = value === undefined ? "nothing" : `${value?.constructor?.name} of ${value?.length}`;
+    throw new TypeError(`input "${name}": expected a ${array} of ${size} elements for [${shape}], got ${got}`);
+}
+
+/**
+ * Loads the model. source: model.wasm as a URL, its bytes, or a WebAssembly.Module; by default the file beside this one.
+ */
+export async function load(source = new URL("./model.wasm", import.meta.url)) {
+    if (source instanceof WebAssembly.Module) return new Model(await WebAssembly.instantiate(source));
+    if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) {
+        return new Model((await WebAssembly.instantiate(source)).instance);
+    }
+    const url = new URL(source, import.meta.url);
+    if (url.protocol === "file:") {
+        const { readFile } = await import("node:fs/promises");
+        return load(await readFile(url));
+    }
+    const response = await fetch(url);
+    if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`);
+    const is_streamed = response.headers.get("Content-Type")?.startsWith("application/wasm");
+    if (!is_streamed) return load(await response.arrayBuffer());
+    return new Model((await WebAssembly.instantiateStreaming(response)).instance);
+}

@@ -1,0 +1,144 @@
+"""A model for the web: model.wasm, a module of JavaScript with its types, and an example page."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from litecl.delegate.export.draft import Draft
+from litecl.delegate.export.files import MARK
+from litecl.delegate.export.image import Port
+from litecl.delegate.export.library import objects
+from litecl.delegate.export.machines import WEB
+from litecl.delegate.native import clang
+from litecl.delegate.native.processes import run
+from litecl.interpreter.errors import KernelBuildError
+from litecl.interpreter.schema import TensorType
+
+EXAMPLE = "index.html"
+FILES = "model.wasm", "model.mjs", "model.d.mts"  # beside the example
+_STACK_BYTES = 1 << 18  # kernels' local memory is on the stack
+_EXPORTED = ("model_ready", "model_run", "model_reset", "model_arena", "model_constants")
+_UNDEFINED = "undefined symbol"
+
+_INTERFACE = """\
+__attribute__((visibility("default"))) void model_ready(const int image) { ready(image); }
+__attribute__((visibility("default"))) int model_run(const int image) {
+    switch (image) {
+%(cases)s    }
+    return -1;
+}
+__attribute__((visibility("default"))) u8 *model_arena(void) { return arena; }
+__attribute__((visibility("default"))) const u8 *model_constants(void) { return %(constants)s; }
+"""
+
+_ARRAYS: Mapping[TensorType, str] = {
+    TensorType.FLOAT32: "Float32Array",
+    TensorType.INT8: "Int8Array",
+    TensorType.UINT8: "Uint8Array",
+    TensorType.INT16: "Int16Array",
+    TensorType.INT32: "Int32Array",
+    TensorType.INT64: "BigInt64Array",
+    TensorType.BOOL: "Uint8Array",
+    TensorType.COMPLEX64: "Float32Array",  # pairs
+}
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def web_files(drawn: Draft, model: str) -> dict[str, bytes]:
+    """Return the files of a module by name. model: the name of its file. Raises KernelBuildError."""
+    cases = "".join(f"        case {i}: return run_{i}();\n" for i in range(len(drawn.images)))
+    module = _module(objects(drawn, "model", _INTERFACE % {"cases": cases, "constants": _place_of_constants(drawn)}))
+    limit = "" if (most := drawn.options.max_loop_iterations) is None else f"a loop took more than {most} iterations"
+    named = re.sub(r"[^ -~]", "?", model)
+    texts = {
+        "model.mjs": _template("model.mjs", MODEL=named, LIMIT=json.dumps(limit), SIGNATURES=_signatures(drawn)),
+        "model.d.mts": _template("model.d.mts", MODEL=named, SIGNATURES=_types(drawn)),
+        EXAMPLE: _template(EXAMPLE, MODEL=escape(model)),
+    }
+    return {"model.wasm": module} | {name: text.encode() for name, text in texts.items()}
+
+
+def _place_of_constants(drawn: Draft) -> str:
+    return "constants" if drawn.constants else "arena"
+
+
+def _module(parts: Sequence[bytes]) -> bytes:
+    """Link object files into a module that imports nothing. Raises KernelBuildError."""
+    zig = WEB.compiler().linker[0]
+    exported = [f"--export={name}" for name in _EXPORTED]
+    with clang.folder() as folder:
+        made, paths = folder / "model.wasm", clang.written(parts, folder)
+        alone = ("--no-entry", "--strip-all", "--stack-first", "-z", f"stack-size={_STACK_BYTES}", *exported)
+        try:
+            run((zig, "wasm-ld", *alone, "-o", str(made), *paths))
+        except KernelBuildError as error:
+            if _UNDEFINED not in str(error):
+                raise
+            run((*_with_libc(zig), *(f"-Wl,{flag}" for flag in exported), "-o", str(made), *paths))
+        return made.read_bytes() + _custom_section("litecl", MARK)
+
+
+def _with_libc(zig: str) -> tuple[str, ...]:
+    """Return the command that links with a mathematical library, which zig builds the first time: in 20 s."""
+    stack = f"-Wl,-z,stack-size={_STACK_BYTES}"
+    options = ("-mexec-model=reactor", "-nostartfiles", "-Wl,--no-entry", "-Wl,--strip-all", stack, "-lm")
+    return (zig, "cc", "-target", "wasm32-wasi", *options)
+
+
+def _custom_section(name: str, text: str) -> bytes:
+    """Return a section of a module that engines ignore; both texts are short."""
+    content = bytes([len(name)]) + name.encode() + text.encode()
+    return bytes([0, len(content)]) + content
+
+
+def _signatures(drawn: Draft) -> str:
+    """Return the signatures as properties of an object of JavaScript. In brackets any name is one, even __proto__."""
+    lines = []
+    for image in drawn.images.values():
+        lines.append(f"    [{json.dumps(image.signature.key)}]: {{")
+        for kind, ports in (("inputs", image.inputs), ("outputs", image.outputs)):
+            tensors = [f"            [{json.dumps(port.name)}]: {json.dumps(_tensor(port))}," for port in ports]
+            lines += [f"        {kind}: {{", *tensors, "        },"]
+        lines.append("    },")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _tensor(port: Port) -> dict[str, object]:
+    pairs = 2 if port.spec.type == TensorType.COMPLEX64 else 1
+    told: dict[str, object] = {
+        "type": port.spec.type.name,
+        "array": _ARRAYS[port.spec.type],
+        "shape": [*port.spec.static_shape],
+        "size": port.spec.size * pairs,
+        "memory": port.memory,
+        "offset": port.offset,
+    }
+    if port.quantization is not None:
+        told["scale"], told["zeroPoint"] = port.quantization
+    return told
+
+
+def _types(drawn: Draft) -> str:
+    """Return the same as properties of an interface of TypeScript."""
+    lines = []
+    for image in drawn.images.values():
+        lines.append(f"    {json.dumps(image.signature.key)}: {{")
+        for kind, ports in (("inputs", image.inputs), ("outputs", image.outputs)):
+            lines.append(f"        {kind}: {{")
+            for port in ports:
+                lines.append(f"            /** {port.spec.type.name} {[*port.spec.static_shape]} */")
+                lines.append(f"            {json.dumps(port.name)}: {_ARRAYS[port.spec.type]};")
+            lines.append("        };")
+        lines.append("    };")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _template(name: str, **texts: str) -> str:
+    """Return a file of templates/ with texts in place of their names between @."""
+    content = (_TEMPLATES / name).read_text(encoding="utf-8")
+    for key, text in texts.items():
+        content = content.replace(f"@{key}@", text)
+    return content

@@ -1,0 +1,43 @@
+"""Models exported for boards, which qemu emulates: all outputs are the interpreter's."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litecl.delegate.native import compiler
+from support import quantize_models, small_models
+from support.boards import BOARDS, Board, BoardProgram
+from support.exported import HAS_ZIG, STRICT, CProgram, branching, check, images
+
+pytestmark = pytest.mark.skipif(not HAS_ZIG, reason="not the package ziglang")
+
+
+def integers() -> Any:
+    made, _ = quantize_models.quantized(images(), activations="int8", input_type="int8", output_type="int8")
+    return made
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.machine)
+@pytest.mark.parametrize("build", [images, integers, small_models.lstm, branching])
+def test_models(build: Any, board: Board, tmp_path: Path) -> None:
+    """Floats, integers to the bit (with little code), an LSTM with states, a loop with branches."""
+    if not board.is_here:
+        pytest.skip(f"{board.command[0]} is not installed")
+    check(BoardProgram(build(), board, tmp_path, small=build is integers))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("build", [images, integers, small_models.lstm, branching])
+@pytest.mark.parametrize("machine", ["aarch64-linux", "armv7-linux", "riscv64-linux"])
+def test_other_processors(build: Any, machine: str, tmp_path: Path) -> None:
+    """Of systems, by qemu-user and zig's C library."""
+    architecture = {"armv7-linux": "arm"}.get(machine, machine.partition("-")[0])
+    emulator, found = shutil.which(f"qemu-{architecture}"), compiler.found()
+    if emulator is None or found is None:
+        pytest.skip(f"qemu-{architecture} is not installed")
+    libc = "musleabihf" if architecture == "arm" else "musl"
+    cc = found.command[0], "cc", "-target", f"{architecture}-linux-{libc}", "-static"
+    check(CProgram(build(), tmp_path, STRICT, machine=machine, cc=cc, emulator=[emulator]))

@@ -1,0 +1,203 @@
+"""Models exported for the web, run by Node: all outputs are the interpreter's."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.delegate.export.draft import draft
+from litecl.delegate.export.machines import WEB
+from litecl.delegate.export.web import web_files
+from litecl.interpreter.graph import Array, Signature, TensorSpec
+from litecl.interpreter.ops.binary import ATAN2, FLOOR_MOD, POW
+from litecl.interpreter.ops.unary import ABS, COS, NEG, SIN
+from litecl.interpreter.schema import TensorType
+from support import quantize_models, small_models, variable_models
+from support.build import Graph, model
+from support.command import data, failure, small_model
+from support.exported import HAS_ZIG, NONE, Step, branching, check, images, random_steps, shared, spectrum
+
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None or not HAS_ZIG, reason="no Node on the path, or not the package ziglang")
+
+_RUN = """
+import { readFileSync, writeFileSync } from "node:fs";
+import { load } from "./model.mjs";
+const steps = JSON.parse(readFileSync("steps.json"));
+const model = await load();
+const results = [];
+for (const step of steps) {
+    if (step === "reset") {
+        model.reset();
+        continue;
+    }
+    const [key, values] = step;
+    const { inputs } = model.signatures[key === "" ? Object.keys(model.signatures)[0] : key] ?? {};
+    const given = Object.fromEntries(Object.entries(values).map(([name, elements]) => {
+        const array = inputs?.[name]?.array ?? "Float32Array";
+        return [name, globalThis[array].from(elements, array.startsWith("Big") ? BigInt : Number)];
+    }));
+    try {
+        const outputs = await model.run(given, key === "" ? undefined : key);
+        results.push(Object.values(outputs).map((array) => [array.constructor.name, Array.from(array, Number)]));
+    } catch (error) {
+        results.push(String(error));
+    }
+}
+writeFileSync("results.json", JSON.stringify(results));
+"""
+
+
+class WebModule:
+    """A model exported for the web."""
+
+    def __init__(self, model: Any, folder: Path, **given: Any) -> None:
+        self.model, self.folder, self.drawn = model, folder, draft(model, WEB, **given)
+        self.images = self.drawn.images
+        for name, content in web_files(self.drawn, "test.tflite").items():
+            (folder / name).write_bytes(content)
+        (folder / "run.mjs").write_text(_RUN)
+
+    def outcomes(self, steps: Sequence[Step]) -> list[Any]:
+        """Return the outputs of every run as types and lists, or its error."""
+        sent = [step if isinstance(step, str) else (step[0], _lists(step[1])) for step in steps]
+        (self.folder / "steps.json").write_text(json.dumps(sent))
+        subprocess.run([str(NODE), "run.mjs"], cwd=self.folder, check=True, timeout=60)
+        outcomes: list[Any] = json.loads((self.folder / "results.json").read_text())
+        return outcomes
+
+    def run(self, steps: Sequence[Step]) -> list[tuple[int, list[Array]]]:
+        """See ``CProgram.run``."""
+        keys = [step[0] for step in steps if not isinstance(step, str)]
+        results = []
+        for key, outcome in zip(keys, self.outcomes(steps), strict=True):
+            assert not isinstance(outcome, str), outcome
+            found = zip(outcome, self.images[key].outputs, strict=True)
+            results.append((0, [_array(values, port.spec) for (_, values), port in found]))
+        return results
+
+
+def _array(values: Sequence[float], spec: TensorSpec) -> Array:
+    """Return an output as an array; complex numbers come as pairs."""
+    elements = np.array(values, np.float32).view(spec.dtype) if spec.dtype.kind == "c" else np.array(values, spec.dtype)
+    return elements.reshape(spec.static_shape)
+
+
+def _lists(values: Mapping[str, Array]) -> dict[str, list[float]]:
+    return {name: value.ravel().tolist() for name, value in values.items()}
+
+
+@pytest.mark.parametrize(
+    "build", [small_models.chain, images, small_models.lstm, branching, shared, variable_models.MODELS["looped"]]
+)
+def test_models(build: Any, tmp_path: Path) -> None:
+    """Floats, an LSTM with states, a loop with branches, signatures, variables with first values."""
+    check(WebModule(build(), tmp_path))
+
+
+@pytest.mark.parametrize("type_", ["int8", "int16"])
+def test_models_of_integers_are_equal_to_the_bit(type_: str, tmp_path: Path) -> None:
+    made, _ = quantize_models.quantized(images(), activations=type_, input_type=type_, output_type=type_)
+    module = WebModule(made, tmp_path)
+    check(module)
+    assert all('"scale": ' in line for line in (tmp_path / "model.mjs").read_text().splitlines() if '"offset"' in line)
+
+
+def test_functions_of_the_mathematical_library(tmp_path: Path) -> None:
+    """Which are linked into the module: it imports nothing."""
+    g = Graph()
+    x, y = g.input((2, 9)), g.input((2, 9))
+    found = [g.op(op, [x], NONE) for op in (SIN, COS)]
+    found += [g.op(op, [g.op(ABS, [x], NONE), y], NONE) for op in (POW, ATAN2)]
+    check(WebModule(model(g.build(*found, g.op(FLOOR_MOD, [x, y], NONE))), tmp_path))
+
+
+def test_inputs_are_checked_and_a_loop_may_end_early(tmp_path: Path) -> None:
+    module = WebModule(branching(), tmp_path, max_loop_iterations=5)
+    i, x = (port.name for port in module.images[""].inputs)
+    y = np.zeros(5, np.float32)
+    good = {i: np.int32([3]), x: y}
+    wrong = {i: np.int32([-1]), x: y}, {x: y}, {i: np.int32([1]), x: y[:4]}, {**good, "z": y}
+    said = module.outcomes([("", values) for values in (good, *wrong, good)] + [("x", good)])
+    assert said.pop() == "TypeError: there is no signature x: expected "
+    assert said[0] == said[-1]
+    assert said[1:-1] == [
+        "RangeError: a loop took more than 5 iterations",
+        f'TypeError: input "{i}": expected a Int32Array of 1 elements for [], got nothing',
+        f'TypeError: input "{x}": expected a Float32Array of 5 elements for [5], got Float32Array of 4',
+        f'TypeError: there is no input "z": expected {i}, {x}',
+    ]
+
+
+def test_types_of_elements(tmp_path: Path) -> None:
+    """Of every type that a module takes, as its typed arrays."""
+    g = Graph()
+    types = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT64, TensorType.BOOL, TensorType.INT8)
+    inputs = [g.input((3,), type_) for type_ in (*types, TensorType.UINT8, TensorType.INT16)]
+    module = WebModule(model(g.build(*inputs, g.op(NEG, [inputs[0]], NONE))), tmp_path)
+    check(module)
+    arrays = ["Float32Array", "Int32Array", "BigInt64Array", "Uint8Array", "Int8Array", "Uint8Array", "Int16Array"]
+    assert [name for name, _ in module.outcomes(random_steps(module))[0]] == [*arrays, "Float32Array"]
+
+
+def test_any_name(tmp_path: Path) -> None:
+    g = Graph()
+    x, y = g.input((3,)), g.input((3,))
+    found = g.op(NEG, [x], NONE), g.op(ABS, [y], NONE)
+    names = {"__proto__": x, 'a "b"\n': y}, {"__proto__": found[1], "constructor": found[0]}
+    module = WebModule(model(g.build(*found), signatures=[Signature("toString", *names)]), tmp_path)
+    check(module)
+    ((_, values), *_) = random_steps(module)
+    assert module.outcomes([("toString", values)]) == module.outcomes([("", values)])
+
+
+def test_complex_numbers_are_pairs(tmp_path: Path) -> None:
+    module = WebModule(spectrum(), tmp_path)
+    check(module)
+    ((_, elements),) = module.outcomes(random_steps(module))[0]
+    assert len(elements) == 2 * 4 * 9
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = data(capsys, "export", small_model(tmp_path), "--for", "web", "-o", tmp_path / "site")
+    assert [Path(row["path"]).name for row in told["files"]] == ["model.wasm", "model.mjs", "model.d.mts", "index.html"]
+    assert '    "y": Float32Array;' in (tmp_path / "site" / "model.d.mts").read_text()
+    assert "WebAssembly" in (tmp_path / "site" / "model.mjs").read_text()
+    again = data(capsys, "export", small_model(tmp_path), "--for", "web", "-o", tmp_path / "site", "--shape", "x=2,4")
+    assert [row["kept"] for row in again["files"]] == [False, False, False, True]
+    assert "no effect with --for web" in failure(
+        capsys, "export", "x.tflite", "--for", "web", "-o", tmp_path, "--name", "a"
+    )
+
+
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path")
+def test_the_page_in_a_browser(tmp_path: Path) -> None:
+    """Which loads the module as it comes, and runs it."""
+    WebModule(images(), tmp_path)
+    page = (tmp_path / "index.html").read_text()
+    (tmp_path / "run.html").write_text(page.replace("button.disabled = false;", "await run();"))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        seen = {}
+        for name in ("index", "run"):
+            shown = "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=9000", "--dump-dom"
+            address = f"http://127.0.0.1:{server.server_port}/{name}.html"
+            done = subprocess.run([str(CHROMIUM), *shown, address], capture_output=True, text=True, timeout=100)
+            seen[name] = done.stdout
+        server.shutdown()
+    assert "<pre>loaded in " in seen["index"]
+    assert "main_in0: FLOAT32 [1,9,7,3]" in seen["index"]
+    assert "<pre>median of 50 runs: " in seen["run"]
