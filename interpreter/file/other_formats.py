@@ -1,10 +1,10 @@
 """Names files of other formats, with what to do next, where a ``.tflite`` file was expected."""
 
 import re
-from io import BytesIO
-from zipfile import BadZipFile, ZipFile
+from collections.abc import Iterator
 
 _CONVERT = "litecl convert makes a .tflite file of it"
+_DIRECTORY, _NAME = 1 << 20, 256  # bytes that are read, at most, of a zip file's directory and of a member's name
 _BY_START = (
     (rb"LITERTLM", "a bundle of a language model, not a .tflite file: litecl.Generator reads it"),
     (rb"version https://git-lfs", "a Git LFS pointer, not the file that it stands for: git lfs pull fetches that"),
@@ -28,7 +28,7 @@ _BY_MEMBER = (
         r"(.*/)?TF_LITE_\w+|.*\.tflite",
         "a bundle of several files: unzip it, or, of a language model, use litecl.Generator",
     ),
-    (r"", "a zip file"),
+    (r"(?s:.*)", "a zip file"),
 )
 """A member of a zip file, and what the file is."""
 
@@ -41,9 +41,15 @@ def described(content: memoryview) -> str | None:
     return next((text for pattern, text in _BY_START if re.match(pattern, start)), None)
 
 
-def _zipped(content: memoryview) -> str | None:
-    try:
-        members = ZipFile(BytesIO(content)).namelist()
-    except (BadZipFile, NotImplementedError, ValueError, OSError):
-        return "a damaged zip file"
-    return next((text for pattern, text in _BY_MEMBER if any(re.fullmatch(pattern or ".*", m) for m in members)), None)
+def _zipped(content: memoryview) -> str:
+    end = bytes(content[-_DIRECTORY:])
+    members = [*_members(end)] if b"PK\x05\x06" in end else []
+    fitting = (text for pattern, text in _BY_MEMBER if any(re.fullmatch(pattern, member) for member in members))
+    return next(fitting, "a damaged zip file")
+
+
+def _members(end: bytes) -> Iterator[str]:
+    """Yield the members' names in a zip file's directory, which lies at its end."""
+    for entry in re.finditer(rb"PK\x01\x02.{24}(..).{16}", end, re.DOTALL):
+        length = min(int.from_bytes(entry[1], "little"), _NAME)
+        yield end[entry.end() : entry.end() + length].decode(errors="replace")

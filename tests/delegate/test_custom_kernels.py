@@ -1,6 +1,6 @@
 """Device operators of a user's own: claimed, alone and within a region's kernel, and left where they fail."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.unary import COS, NEG, SIN, SQUARE
 from litecl.interpreter.schema import TensorType
 from support.build import Graph, model, randn
@@ -115,3 +116,21 @@ def test_without_a_device_operator_the_interpreter_runs_it() -> None:
     _, interpreter = run(write(network(0)))
     (row,) = interpreter.delegation_report().nodes
     assert row.reason == "no device kernel for mine.Scale"
+
+
+def test_a_custom_operator_may_have_the_name_of_another(tmp_path: Path) -> None:
+    """It runs by its own kernel, between operators that would otherwise be one node with it."""
+    (tmp_path / "scale.cl").write_text(KERNEL)
+    named = replace(SCALE, name=SQUARE.name)
+    g = Graph()
+    x = g.input((3, 50))
+    double = g.op(MUL, [x, x], MulOptions())
+    content = write(model(g.build(g.op(ADD, [g.op(named, [double], ScaleOptions(2.5)), double], AddOptions()), x)))
+    results = []
+    for delegates in ([], [CLDelegate(custom_ops=[replace(device_op(tmp_path / "scale.cl"), op=named)], strict=True)]):
+        interpreter = Interpreter(content, custom_ops={named.name: named}, delegates=delegates)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(0, randn(np.random.default_rng(0), 3, 50))
+        interpreter.invoke()
+        results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    np.testing.assert_allclose(*results, rtol=1e-6)

@@ -136,6 +136,17 @@ def test_special_values_of_functions(ops: Sequence[Op], device: Any) -> None:
     _agrees(model(g.build(*outputs)), [_SPECIAL], device)
 
 
+@_DEVICES
+def test_special_slopes(device: Any) -> None:
+    """LEAKY_RELU with slopes that no literal names."""
+    g = Graph()
+    x = g.input(_SPECIAL.shape)
+    slopes = [LeakyReluOptions(slope) for slope in (np.nan, np.inf, -np.inf, -0.0, 1e-45)]
+    outputs = [g.op(LEAKY_RELU, [x], options) for options in slopes]
+    assert names(after(PASSES, g, *outputs, _op(g, MUL, x, outputs[0]))) == ["ELEMENTWISE"]
+    _agrees(model(g.build(*outputs, g.nodes[-1].outputs[0])), [_SPECIAL], device)
+
+
 @pytest.mark.parametrize("ops", _in_eights([*_BINARY, *_COMPARE]), ids=lambda ops: ops[0].name)
 @_DEVICES
 def test_special_values_of_pairs(ops: Sequence[Op], device: Any) -> None:

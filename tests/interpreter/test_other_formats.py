@@ -5,11 +5,13 @@ import io
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from time import process_time
 
 import pytest
 
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError, UnsupportedOp
+from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.options import unknown_op
@@ -39,6 +41,7 @@ _FILES = {
     "a zipped SavedModel": (_zip("m/saved_model.pb", "m/variables/variables.index"), "a SavedModel in a zip file"),
     "a bundle": (_zip("pose_detector.tflite", "pose_landmarks.tflite"), "a bundle of several files"),
     "another zip file": (_zip("README"), "a zip file"),
+    "a zip file with a strange name": (_zip("a\nb"), "a zip file"),
     "a damaged zip file": (_zip("README")[:20], "a damaged zip file"),
     "gzip": (gzip.compress(b"a model"), "gunzip"),
     "JSON": (b'{ "version": 3 }', "a JSON file"),
@@ -83,3 +86,15 @@ def test_compiled_for_an_accelerator() -> None:
     with pytest.raises(UnsupportedOp, match=r"compiled for an Edge TPU \(edgetpu_compiler\)"):
         interpreter.allocate_tensors()
         interpreter.invoke()
+
+
+def test_zip_files_made_to_take_long() -> None:
+    """A directory of a million members, and long names: both are read up to a limit."""
+    name = "models/" * 9000
+    many = b"PK\x03\x04" + (b"PK\x01\x02" + bytes(24) + b"\x01" + bytes(17) + b"a") * 1_000_000
+    many += b"PK\x05\x06" + bytes(4) + b"\xff" * 4 + (47_000_000).to_bytes(4, "little") + b"\x04" + bytes(5)
+    for content in (_zip(*(f"{name}{i}" for i in range(20))), many):
+        start = process_time()
+        with pytest.raises(ModelError, match="a zip file"):
+            read(content)
+        assert process_time() - start < 3

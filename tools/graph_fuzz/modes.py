@@ -67,6 +67,7 @@ MODES = {
 
 def fault_of(mode: Mode) -> str:
     """Return why a mode cannot be run on this machine; empty if it can."""
+    pocl_processor.watch()
     try:
         choose(mode.options["device"]).target()
     except DelegateError as error:

@@ -1,12 +1,14 @@
 """Random graphs on the device: a short run of ``tools.fuzz_graphs``, and that it finds what is wrong."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from litecl.delegate.opencl.environment import POCL
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Model, TensorSpec
@@ -17,13 +19,14 @@ from litecl.interpreter.ops.reduce import REDUCE_PROD, ReducerOptions
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.random_graphs import elementwise, pairs
 from litecl.random_graphs.graphs import THEMES, Call, draw, families_of
-from support import pocl_processor
+from support import devices, pocl_processor
 from support.build import Graph, model, randn
 from tools import fuzz_graphs
 from tools.graph_fuzz import oracle, work
 from tools.graph_fuzz.modes import MODES
 
-_AS_CPU = Path(__file__).parents[1] / "as_cpu"
+_ROOT = Path(__file__).parents[2]
+_AS_CPU = _ROOT / "tools/as_cpu"
 
 
 @pytest.mark.parametrize(
@@ -45,6 +48,18 @@ def test_random_graphs(
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(_AS_CPU), *sys.path]))
     arguments = ["--graphs", str(graphs), "--families", "3", "--start", str(batch), "--modes", mode, "--json"]
     assert fuzz_graphs.main(arguments) == 0, capsys.readouterr().out
+
+
+@pytest.mark.skipif(not any(device.platform.name == POCL for device in devices.tested()), reason="PoCL only")
+def test_modes_of_opencl_run_on_a_new_processor() -> None:
+    """None is left out because PoCL does not know the processor's name."""
+    program = "from tools.graph_fuzz.modes import MODES, fault_of; print(*map(fault_of, MODES.values()))"
+    environment = {name: value for name, value in os.environ.items() if name != "LITECL_AS_CPU"}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=_ROOT, capture_output=True, text=True, check=True
+    )
+    assert not done.stdout.strip()
 
 
 def test_strange_inputs_are_fed_and_compared(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
+from math import inf, isfinite
 
 import numpy as np
 
 from litecl.delegate.cl_op import Activation
+from litecl.delegate.ops import CL_OPS
 from litecl.delegate.ops.elementwise import ELEMENTWISE, ElementStep, ElementwiseOptions, rows_of
 from litecl.delegate.ops.unary import CL_OPS as FUNCTIONS
 from litecl.delegate.plan.activations import activation_of
@@ -99,12 +100,14 @@ def _shape(graph: RegionGraph, node: RegionNode) -> Shape | None:
 
 
 def _macro(graph: RegionGraph, node: RegionNode) -> str | None:
-    """Return the macro that computes a node's operator; None if there is none."""
-    specs = [graph.specs[t] for t in (*node.inputs, *node.outputs)]
-    types = tuple(spec.type for spec in specs)
+    """Return the macro that computes a node's operator; None if there is none, or if the operator is a user's."""
+    outputs = [graph.specs[t] for t in node.outputs]
+    types = tuple(graph.specs[t].type for t in (*node.inputs, *node.outputs))
     if (own := activation_of(node)) is not None:
         return f"ACTIVATION_{own.function}" if types == (_FLOAT, _FLOAT) else None
-    return _MACROS.get((node.node.op.name, types)) if types[-1] == _FLOAT or node.activation == NONE else None
+    macro = _MACROS.get((node.node.op.name, types)) if types[-1] == _FLOAT or node.activation == NONE else None
+    known = CL_OPS.get(node.cl_op.op) if macro and node.cl_op else None
+    return macro if known and known.select(graph.inputs_of(node), outputs) is node.cl_op else None
 
 
 def _whole(graph: RegionGraph, parts: Sequence[RegionNode]) -> RegionNode | None:
@@ -177,4 +180,4 @@ def _literal(graph: RegionGraph, tensor: int) -> str | None:
 
 def _float(number: float) -> str:
     """Return a float exactly, in C."""
-    return f"{number.hex()}f" if isfinite(number) else f"{'-' if number < 0 else ''}INFINITY"
+    return f"{number.hex()}f" if isfinite(number) else {inf: "INFINITY", -inf: "-INFINITY"}.get(number, "NAN")
