@@ -4,7 +4,7 @@ They differ in how they distribute work. No lowering tests the kind of a target:
 a kind's own way of doing something.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 from litecl.delegate.launch import Chunks, Grid, Tile
@@ -123,4 +123,4 @@ class Target(Protocol):
 
 def own(target: Target, shared: _Function) -> _Function:
     """Return a device's own function in place of a shared one, or the shared one where it has none."""
-    return cast(_Function, target.own.get(shared, shared))
+    return cast(_Function, target.own.get(shared, shared)) if isinstance(shared, Hashable) else shared

@@ -1,7 +1,7 @@
 // A graph of element-wise operators: every input is read once, results between the operators stay in registers.
 // The inputs broadcast to the outputs' shape. The loops go row by row (delegate/kit/loops.py); within a row each input
 // advances or is a single element. A work-item takes per_item consecutive elements of the outputs.
-// nest: rank, dims[rank], strides[rank] of each input.
+// numbers: the graph's constants, floats as their bits. nest: rank, dims[rank], strides[rank] of each input.
 // Macros, which delegate/ops/elementwise.py writes: INPUTS, their number; ARRAYS, the parameters; ROWS, where a row of
 // each input is; ELEMENTS, what is computed of a vector; PARTIAL, if rows do not consist of whole vectors.
 #include "tile.h"
@@ -63,15 +63,17 @@ inline void store_bytes(__global uchar *p, VECTOR(uchar) x, const int count) {
 #define STEP(type, k, value) const V_##type v##k = value;
 #define RESULT(type, k, value) WRITE_##type(output_##k + at + i, value);
 
-#define NUMBER(x) (floatv)(x)
-#define INTEGER(x) (intv)((int)(x))
+#define NUMBER(k) (floatv)(as_float(numbers[k]))
+#define INTEGER(k) (intv)(numbers[k])
+#define BOUND(k) as_float(numbers[k])
 #define FLOAT_OF_MASK(mask) CONVERT((mask) & 1, float)
 #define INT_OF_MASK(mask) ((mask) & 1)
 #define FLOAT_OF_INT(x) CONVERT(x, float)
 #define IS_FALSE(mask) ((mask) == 0)
 #define SELECT(mask, a, b) ((mask) ? (a) : (b))
 
-KERNEL void elementwise(ITEM ARRAYS __global const int *nest, int n, int per_item, int row) {
+KERNEL void elementwise(ITEM ARRAYS __global const int *restrict numbers, __global const int *nest, int n, int per_item,
+                        int row) {
     SHARE(n, per_item);
     if (start >= end) return;
     const int line = row < n ? start / row : 0;  // a single row needs no division

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Step
 from litecl.delegate.kit.claims import C_TYPES, moves
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.loops import LoopNest, loop_nest
@@ -20,7 +20,9 @@ from litecl.interpreter.schema import TensorType
 
 @dataclass(frozen=True)
 class ElementStep:
-    """One operator: the type of its result, and its expression in C of the values before it (``v0``, ``v1``, ...)."""
+    """One operator: the type of its result, and its expression in C of the values before it (``v0``, ``v1``, ...) and
+    of constants, by their index: ``NUMBER(0)``, ``INTEGER(1)``, ``BOUND(2)``.
+    """
 
     type: TensorType
     expression: str
@@ -29,12 +31,13 @@ class ElementStep:
 @dataclass(frozen=True)
 class ElementwiseOptions:
     """The shape of all results, and the steps; values are numbered, the node's inputs first, then the steps. results:
-    the values that are the node's outputs.
+    the values that are the node's outputs. numbers: the constants, float32 and int32.
     """
 
     shape: Shape
     steps: tuple[ElementStep, ...]
     results: tuple[int, ...]
+    numbers: tuple[np.generic, ...] = ()
 
 
 def rows_of(shape: Shape, inputs: Sequence[Shape]) -> LoopNest:
@@ -48,7 +51,8 @@ def _lower(call: Call) -> list[Step]:
     nest = rows_of(options.shape, [x.shape for x in inputs])
     nest = LoopNest(nest.row, nest.dims, nest.strides[1:], nest.steps[1:])
     share = elements("elementwise", size, call.target, work=len(options.steps))
-    args: tuple[Arg, ...] = (*inputs, *call.outputs, nest.table, *share.args, np.int32(nest.row))
+    numbers = np.array([int(number.view(np.int32)) for number in options.numbers] or [0], np.int32)
+    args: tuple[Arg, ...] = (*inputs, *call.outputs, Const(numbers), nest.table, *share.args, np.int32(nest.row))
     defines = _macros(options, [C_TYPES[x.spec.type] for x in inputs], nest) | (
         {"PARTIAL": 1} if nest.row % call.target.vector_width else {}
     )

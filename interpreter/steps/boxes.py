@@ -1,8 +1,8 @@
 """Finds the box that an operator slices from its operand."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Node
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.pack import UNPACK

@@ -1,9 +1,8 @@
 """The terms of a gate's sum before its activation: products with constant weights, constants, parts of tensors."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import ABSENT, Array, Node
 from litecl.interpreter.ops.binary import ADD
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED

@@ -1,7 +1,8 @@
 """Columns and steps: parts of another tensor that a tensor holds."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Node
 from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from litecl.interpreter.ops.reverse import REVERSE_V2

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from litecl.delegate.cl_op import ClOp
+from litecl.delegate.cl_op import Call, ClOp
 from litecl.delegate.gpu.own import OWN
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.file.writer import write
@@ -52,8 +53,19 @@ def test_a_gpu_has_its_own_way_where_the_table_says_so(monkeypatch: pytest.Monke
     monkeypatch.setitem(OWN, shared, its_own)
     for each in (record, replace(record, fuses_activation=True)):
         assert [each.steps(replace(call, target=target)) for target in (CPU, GPU)] == [["shared"], ["a GPU's"]]
-    other = replace(record, lower=lambda call: ["other"])
-    assert [other.steps(replace(call, target=target)) for target in (CPU, GPU)] == [["other"], ["other"]]
+    for lower in (lambda call: ["other"], _Unhashable()):
+        other = replace(record, lower=lower)
+        assert [other.steps(replace(call, target=target)) for target in (CPU, GPU)] == [["other"], ["other"]]
+
+
+@dataclass
+class _Unhashable:
+    """A user's lowering with options of its own."""
+
+    name: str = "other"
+
+    def __call__(self, call: Call) -> list[Any]:
+        return [self.name]
 
 
 def test_a_record_needs_a_lowering() -> None:

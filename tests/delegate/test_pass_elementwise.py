@@ -103,11 +103,12 @@ def test_text() -> None:
     y = _op(g, SELECT_V2, outside, double, x)
     (node,) = after(PASSES, g, y).nodes
     assert [(step.type, step.expression) for step in node.node.options.steps] == [
-        (_FLOAT, "ACTIVATION_CLAMP(ADD(v0,v0),0x0.0p+0f,0x1.8000000000000p+2f)"),
-        (_BOOL, "GREATER(v1,NUMBER(0x1.0000000000000p-1f))"),
+        (_FLOAT, "ACTIVATION_CLAMP(ADD(v0,v0),BOUND(0),BOUND(1))"),
+        (_BOOL, "GREATER(v1,NUMBER(2))"),
         (_FLOAT, "SELECT(v2,v1,v0)"),
     ]
     assert (node.inputs, node.outputs, node.node.options.results) == ((x,), (y,), (3,))
+    assert node.node.options.numbers == (0.0, 6.0, 0.5)
 
 
 _UNARY = [unary.ABS, unary.NEG, unary.SQUARE, unary.SQRT, unary.RSQRT, unary.EXP, unary.LOG, unary.SIGN, unary.SIN]

@@ -16,7 +16,7 @@ import pytest
 import litecl.interpreter.dataclass as own
 
 ROOT = Path(__file__).parents[2]
-PYTHONS = {"delegate/cl_op.py", "interpreter/file/tables.py"}  # which need InitVar, or slots
+PYTHONS = {"interpreter/file/tables.py"}  # which needs slots
 
 
 def _classes(dataclass: Any) -> dict[str, Any]:

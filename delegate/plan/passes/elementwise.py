@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import inf, isfinite
 
 import numpy as np
 
@@ -124,10 +123,10 @@ def _whole(graph: RegionGraph, parts: Sequence[RegionNode]) -> RegionNode | None
         return None
     if len(parts) - sum(_follows(graph, part, own) for part in parts) == 1:
         return None
-    values = {tensor: f"v{i}" for i, tensor in enumerate((*read, *(part.outputs[0] for part in parts)))}
-    steps = tuple(_step(graph, part, values) for part in parts)
-    numbers = tuple(int(values[tensor][1:]) for tensor in results)
-    options = ElementwiseOptions(shape, steps, numbers)
+    values = {tensor: i for i, tensor in enumerate((*read, *(part.outputs[0] for part in parts)))}
+    numbers: list[np.generic] = []
+    steps = tuple(_step(graph, part, values, numbers) for part in parts)
+    options = ElementwiseOptions(shape, steps, tuple(values[tensor] for tensor in results), tuple(numbers))
     *others, last = parts
     whole = last.behind(*others, kernel=ELEMENTWISE, inputs=[*read], options=options, outputs=results)
     whole = replace(whole, activation=NONE)
@@ -147,37 +146,34 @@ def _is_result(graph: RegionGraph, tensor: int, own: Collection[int]) -> bool:
     return needed or any(reader.at not in own for reader in graph.consumers(tensor))
 
 
-def _step(graph: RegionGraph, node: RegionNode, values: Mapping[int, str]) -> ElementStep:
-    """Return a node as an expression of the values that it reads."""
-    operands = [values.get(t) or str(_literal(graph, t)) for t in node.inputs]
-    own = activation_of(node)
-    expression = f"{_macro(graph, node)}({','.join([*operands, *(_bounds(own) if own else [])])})"
+def _step(graph: RegionGraph, node: RegionNode, values: Mapping[int, int], numbers: list[np.generic]) -> ElementStep:
+    """Return a node as an expression of the values that it reads; constants are appended to ``numbers``."""
+
+    def constant(macro: str, number: np.generic) -> str:
+        numbers.append(number)
+        return f"{macro}({len(numbers) - 1})"
+
+    def activated(macro: str, operands: Sequence[str], activation: Activation) -> str:
+        return f"{macro}({','.join([*operands, *(constant('BOUND', bound) for bound in activation.bounds)])})"
+
+    operands = []
+    for tensor in node.inputs:
+        number = _literal(graph, tensor)
+        is_float = isinstance(number, np.floating)
+        operands.append(
+            f"v{values[tensor]}" if number is None else constant("NUMBER" if is_float else "INTEGER", number)
+        )
+    macro, own = str(_macro(graph, node)), activation_of(node)
+    expression = f"{macro}({','.join(operands)})" if own is None else activated(macro, operands, own)
     if node.activation != NONE:
-        after = node.activation
-        expression = f"ACTIVATION_{after.function}({','.join([expression, *_bounds(after)])})"
+        expression = activated(f"ACTIVATION_{node.activation.function}", [expression], node.activation)
     return ElementStep(graph.specs[node.outputs[0]].type, expression)
 
 
-def _bounds(activation: Activation) -> list[str]:
-    return [_float(float(bound)) for bound in activation.bounds]
-
-
-def _literal(graph: RegionGraph, tensor: int) -> str | None:
-    """Return a constant of one finite number in C; None for any other tensor."""
+def _literal(graph: RegionGraph, tensor: int) -> np.generic | None:
+    """Return a constant that is a single number; None for any other tensor."""
     value = graph.value(tensor)
-    if (
-        value is None
-        or value.size != 1
-        or graph.specs[tensor].type not in (_FLOAT, _INT)
-        or not np.isfinite(value).all()
-    ):
+    if value is None or value.size != 1 or graph.specs[tensor].type not in (_FLOAT, _INT):
         return None
-    number = value.reshape(())[()]
-    if graph.specs[tensor].type == _INT:
-        return f"INTEGER(0x{int(number) & 0xFFFFFFFF:x})"
-    return f"NUMBER({_float(float(number))})"
-
-
-def _float(number: float) -> str:
-    """Return a float exactly, in C."""
-    return f"{number.hex()}f" if isfinite(number) else {inf: "INFINITY", -inf: "-INFINITY"}.get(number, "NAN")
+    number: np.generic = value.flat[0]
+    return number
