@@ -40,7 +40,7 @@ def test_a_processor_loads_nothing_that_serves_gpus(tmp_path: Path) -> None:
             assert interpreter.delegation_report().counters.kernel_launches, file
         print(*(name for name in sys.modules if name.startswith(("litecl.delegate.gpu", "litecl.delegate.opencl"))))
     """
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    ran = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert ran.stdout.split() == ["litecl.delegate.opencl_drivers"]  # which says how to install one
 
 

@@ -20,5 +20,5 @@ def test_names() -> None:
 def test_imports_wait() -> None:
     """The package alone imports nothing else, numpy included."""
     code = "import sys, litecl; print([m for m in sys.modules if m.startswith(('litecl.', 'numpy'))], dir(litecl))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.startswith("[] ['CLDelegate', ")

@@ -4,16 +4,15 @@ import os
 import sys
 from pathlib import Path
 
-_ROOT = Path(__file__).parents[2]
-sys.path += [str(_ROOT), str(_ROOT / "tests")]
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
 
 try:
+    import peer
     import pyopencl as cl
 
     from litecl.delegate.native import backend, compiler
     from litecl.delegate.opencl import identity
     from support import pocl_processor
-    from tools.as_cpu import peer
 except ImportError as error:  # which Python would only mention, and go on with the whole processor
     raise SystemExit(f"as_cpu: {error}") from error
 
