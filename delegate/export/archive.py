@@ -44,9 +44,9 @@ def archive(objects: Sequence[bytes], name: str, compiler: Compiler) -> tuple[by
         paths = [folder / f"{name}_{number}.o" for number in used]
         for path, number in zip(paths, used, strict=True):
             path.write_bytes(objects[number])
-        made = folder / "library.a"
-        run((compiler.linker[0], "ar", "rcsD", str(made), *map(str, paths)))
-        return made.read_bytes(), _sizes([*used.values()], f"{name}_{_CALLER}")
+        library = folder / "library.a"
+        run((compiler.linker[0], "ar", "rcsD", str(library), *map(str, paths)))
+        return library.read_bytes(), _sizes([*used.values()], f"{name}_{_CALLER}")
 
 
 def _used(objects: Sequence[_Object]) -> dict[int, _Object]:

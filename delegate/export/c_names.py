@@ -20,7 +20,7 @@ _RESERVED = re.compile(
 
 def identifiers(names: Iterable[str]) -> list[str]:
     """Return an identifier for each name; all differ, even in capitals."""
-    found: list[str] = []
+    unique_names: list[str] = []
     taken: set[str] = set()
     for name in names:
         base = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
@@ -29,8 +29,8 @@ def identifiers(names: Iterable[str]) -> list[str]:
         while unique.upper() in taken:
             unique, number = f"{base}_{number}", number + 1
         taken.add(unique.upper())
-        found.append(unique)
-    return found
+        unique_names.append(unique)
+    return unique_names
 
 
 def check_prefix(name: str) -> str:

@@ -60,8 +60,8 @@ def draft(
     """
     if small:
         machine, options = smaller(machine), options | {"tuning": SMALL}
-    found = ExportFound(machine.compiler())
-    delegate = CLDelegate(device=found, num_threads=1, strict=True, **options)
+    device = ExportFound(machine.compiler())
+    delegate = CLDelegate(device=device, num_threads=1, strict=True, **options)
     interpreter = Interpreter(model, delegates=[delegate])
     chosen = _signatures(interpreter.model, signature)
     for name, shape in (shapes or {}).items():

@@ -8,7 +8,9 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import whole_file
 
-MARK = "made by litecl"  # in every file, by which an export knows an earlier one's
+MARK = "made by litecl"  # by which an export knows an earlier one's files: in the first line of a text
+_BINARY = (".a", ".wasm")
+_LINE_BYTES = 4096
 
 
 def require_free(folder: Path, names: Collection[str]) -> None:
@@ -25,18 +27,19 @@ def _is_own(path: Path) -> bool:
     if not path.is_file():
         return False
     with open_regular(path) as file:
-        return MARK.encode() in file.read()
+        return MARK.encode() in (file.read() if path.suffix in _BINARY else file.readline(_LINE_BYTES))
 
 
 def write(folder: Path, files: Mapping[str, bytes], examples: Collection[str]) -> list[str]:
     """Write files by name; make the folder if it is missing. examples: those that stay as they are if they exist, as
     their user may have changed them. Return the names of these.
 
-    Raises OSError; the earlier files then stay as they were.
+    Raises OSError, and DelegateError as ``require_free`` does; the earlier files then stay as they were.
     """
+    require_free(folder, [name for name in files if name not in examples])  # compiling takes time, others write too
     kept = [name for name in examples if (folder / name).exists()]
     with ExitStack() as stack:
-        stack.enter_context(_made(folder))
+        stack.enter_context(_folder(folder))
         for name, content in files.items():
             if name not in kept:
                 file = stack.enter_context(whole_file(folder / name))
@@ -46,7 +49,7 @@ def write(folder: Path, files: Mapping[str, bytes], examples: Collection[str]) -
 
 
 @contextmanager
-def _made(folder: Path) -> Iterator[None]:
+def _folder(folder: Path) -> Iterator[None]:
     """Make a folder, unless it is there; remove it again if the context raises."""
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)

@@ -152,12 +152,13 @@ def _require_whole(delegation: CLDelegation, subgraph: int) -> None:
         return
     within = {subgraph, *reached(original, original.subgraphs[subgraph].nodes)}
     rows = [row for row in delegation.report().nodes if row.subgraph in within and not row.claimed]
-    told = [f"subgraph {r.subgraph}, node {r.node}, {r.op}: {r.reason}" for r in rows if r.reason != FOLDED]
-    told = told or [f"{node.op.name} runs on the host" for node in left]
-    more = [f"and {len(told) - _MOST_REASONS} more"] if len(told) > _MOST_REASONS else []
-    raise DelegateError(
-        f"{_REFUSED}, as Python would run {counted(len(told), 'node')}: " + "; ".join([*told[:_MOST_REASONS], *more])
-    )
+    reasons = [f"subgraph {r.subgraph}, node {r.node}, {r.op}: {r.reason}" for r in rows if r.reason != FOLDED]
+    reasons = reasons or [f"{node.op.name} runs on the host" for node in left]
+    shown = reasons[:_MOST_REASONS]
+    if len(reasons) > _MOST_REASONS:
+        shown.append(f"and {len(reasons) - _MOST_REASONS} more")
+    count = counted(len(reasons), "node")
+    raise DelegateError(f"{_REFUSED}, as Python would run {count}: {'; '.join(shown)}")
 
 
 class _Drawing:
@@ -254,7 +255,7 @@ class _Drawing:
         plan, places = self._plan, self._places
         if plan is None or places is None:
             return ()
-        found = []
+        kept = []
         for state in plan.states:
             value = variables.newest(state.key)
             if value is None and not isinstance(state.key, str):
@@ -267,8 +268,8 @@ class _Drawing:
             root, start = plan.place(state.before)
             set_bytes = plan.slots[root].set_bytes if root in plan.slots else 0
             at = places.start(root) + start
-            found.append(Kept(state.key, at, set_bytes, self._constants.put(value), value.nbytes))
-        return tuple(found)
+            kept.append(Kept(state.key, at, set_bytes, self._constants.put(value), value.nbytes))
+        return tuple(kept)
 
 
 def _size(spec: TensorSpec) -> int:

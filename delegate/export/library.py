@@ -115,8 +115,8 @@ def objects(drawn: Draft, name: str, interface: str) -> list[bytes]:
     with told_to(drawn.options.progress), waiting(drawn.options.compile_timeout), clang.folder() as folder:
         kernels: list[bytes] = []
         if programs:
-            found = ExportFound(compiler)
-            macros = {**found.macros, **_renamed(programs, name, found.target().vector_width)}
+            device = ExportFound(compiler)
+            macros = {**device.macros, **_renamed(programs, name, device.target().vector_width)}
             kernels = ExportLibraries(compiler, macros, drawn.directory, machine).objects(_joined(programs))
         constants = folder / "constants"
         constants.write_bytes(drawn.constants)

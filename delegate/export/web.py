@@ -70,15 +70,15 @@ def _module(parts: Sequence[bytes]) -> bytes:
     zig = WEB.compiler().linker[0]
     exported = [f"--export={name}" for name in _EXPORTED]
     with clang.folder() as folder:
-        made, paths = folder / "model.wasm", clang.written(parts, folder)
+        module, paths = folder / "model.wasm", clang.written(parts, folder)
         alone = ("--no-entry", "--strip-all", "--stack-first", "-z", f"stack-size={_STACK_BYTES}", *exported)
         try:
-            run((zig, "wasm-ld", *alone, "-o", str(made), *paths))
+            run((zig, "wasm-ld", *alone, "-o", str(module), *paths))
         except KernelBuildError as error:
             if _UNDEFINED not in str(error):
                 raise
-            run((*_with_libc(zig), *(f"-Wl,{flag}" for flag in exported), "-o", str(made), *paths))
-        return made.read_bytes() + _custom_section("litecl", MARK)
+            run((*_with_libc(zig), *(f"-Wl,{flag}" for flag in exported), "-o", str(module), *paths))
+        return module.read_bytes() + _custom_section("litecl", MARK)
 
 
 def _with_libc(zig: str) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def _signatures(drawn: Draft) -> str:
 
 def _tensor(port: Port) -> dict[str, object]:
     pairs = 2 if port.spec.type == TensorType.COMPLEX64 else 1
-    told: dict[str, object] = {
+    described: dict[str, object] = {
         "type": port.spec.type.name,
         "array": _ARRAYS[port.spec.type],
         "shape": [*port.spec.static_shape],
@@ -117,8 +117,8 @@ def _tensor(port: Port) -> dict[str, object]:
         "offset": port.offset,
     }
     if port.quantization is not None:
-        told["scale"], told["zeroPoint"] = port.quantization
-    return told
+        described["scale"], described["zeroPoint"] = port.quantization
+    return described
 
 
 def _types(drawn: Draft) -> str:
@@ -137,8 +137,6 @@ def _types(drawn: Draft) -> str:
 
 
 def _template(name: str, **texts: str) -> str:
-    """Return a file of templates/ with texts in place of their names between @."""
+    """Return a file of templates/ with texts in place of their names between @; what stands in a text stays."""
     content = (_TEMPLATES / name).read_text(encoding="utf-8")
-    for key, text in texts.items():
-        content = content.replace(f"@{key}@", text)
-    return content
+    return re.sub("@([A-Z]+)@", lambda match: texts[match[1]], content)

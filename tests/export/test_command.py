@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from litecl.cli import main
+from litecl.delegate.export import files
 from litecl.delegate.export.c_names import identifiers
 from litecl.delegate.export.machines import names
 from litecl.delegate.native import compiler
+from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.unique import UNIQUE, UniqueOptions
@@ -131,3 +133,21 @@ def test_without_a_compiler(
 def test_names_are_identifiers() -> None:
     given = ["image", "Image", "a/b:0", "a.b:0", "2nd", "float", "", "größe"]
     assert identifiers(given) == ["image", "Image_2", "a_b_0", "a_b_0_2", "t_2nd", "t_float", "t", "gr_e"]
+
+
+def test_a_file_that_appears_while_it_compiles(tmp_path: Path) -> None:
+    """It is not replaced, nor is a text that only speaks of litecl beyond its first line."""
+    for name, content in (("model.a", b"mine"), ("model.h", b"/* mine */\n/* beside what was made by litecl */\n")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / name).write_bytes(content)
+        with pytest.raises(DelegateError, match=rf"{name} is not a file that litecl made"):
+            files.write(folder, {"model.a": b"made by litecl", "model.h": b"/* made by litecl */\n"}, [])
+        assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [(name, content)]
+
+
+@needs_zig
+def test_a_model_named_like_a_place_in_a_template(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = small_model(tmp_path).rename(tmp_path / "@SIGNATURES@.tflite")
+    data(capsys, "export", file, "--for", "web", "-o", tmp_path / "site")
+    assert (tmp_path / "site" / "model.mjs").read_text().startswith("// @SIGNATURES@.tflite for the web and Node")

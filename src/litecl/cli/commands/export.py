@@ -107,15 +107,17 @@ def run(args: argparse.Namespace) -> Output:
         )
         model, sizes = Path(args.model).name, None
         if for_c:
-            made, sizes = c_files(drawn, model, name)
+            contents, sizes = c_files(drawn, model, name)
         else:
-            made = web_files(drawn, model)
-        kept = files.write(args.output, made, [C_EXAMPLE, WEB_EXAMPLE])
-    return _output(args.output, drawn, sizes, made, kept)
+            contents = web_files(drawn, model)
+        kept = files.write(args.output, contents, [C_EXAMPLE, WEB_EXAMPLE])
+    return _output(args.output, drawn, sizes, contents, kept)
 
 
-def _output(folder: Path, drawn: Draft, sizes: Sizes | None, made: Mapping[str, bytes], kept: Sequence[str]) -> Output:
-    written = {name: len(content) for name, content in made.items()}
+def _output(
+    folder: Path, drawn: Draft, sizes: Sizes | None, contents: Mapping[str, bytes], kept: Sequence[str]
+) -> Output:
+    written = {name: len(content) for name, content in contents.items()}
     rows = table("file", "size", "")
     for name, size_bytes in written.items():
         rows.add_row(str(folder / name), size(size_bytes), "kept as it was" if name in kept else "")
@@ -134,16 +136,16 @@ def _output(folder: Path, drawn: Draft, sizes: Sizes | None, made: Mapping[str, 
         ],
     }
     if sizes is None:
-        told = [f"{drawn.machine.name}: {size(constants)} of constants, an arena of {size(arena)}"]
+        lines = [f"{drawn.machine.name}: {size(constants)} of constants, an arena of {size(arena)}"]
     else:
-        told = [
+        lines = [
             f"{drawn.machine.name}: {size(sizes.flash_bytes)} of flash, {size(constants)} of them constants; "
             f"{size(sizes.ram_bytes)} of RAM and {size(sizes.stack_bytes)} of stack",
             f"needs {', '.join(sizes.needs)}" if sizes.needs else "needs no other function",
         ]
         data |= {"flash_bytes": sizes.flash_bytes, "ram_bytes": sizes.ram_bytes, "stack_bytes": sizes.stack_bytes}
         data |= {"needs": [*sizes.needs]}
-    return Output(data | {"delegation": report_data(drawn.report)}, [rows, *map(line, told)])
+    return Output(data | {"delegation": report_data(drawn.report)}, [rows, *map(line, lines)])
 
 
 def _port(port: Port) -> dict[str, Any]:
