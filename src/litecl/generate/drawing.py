@@ -1,4 +1,4 @@
-"""Draws a token from logits with a model's operators. Distribution and token order match ``sampling``."""
+"""Draws a token from logits with a model's operators: distribution and order are those of ``sampling`` with a top_k."""
 
 from collections.abc import Mapping
 
