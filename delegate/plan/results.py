@@ -26,9 +26,9 @@ def variables(request: Request, region: Region) -> tuple[dict[RegionVariable, Op
     old: dict[RegionVariable, Operand] = {}
     new: dict[int, Operand] = {}
     for variable in region.variables:
-        for tensor in (variable.after, variable.before):
-            if tensor is not None:
-                old[variable] = Operand(replace(specs[tensor], data=None))
+        tensor = variable.after if variable.before is None else variable.before
+        assert tensor is not None, "a region reads or assigns its variables"
+        old[variable] = Operand(replace(specs[tensor], data=None))
         if variable.after in computed:
             new[variable.after] = Operand(specs[variable.after])
     return old, new

@@ -113,8 +113,8 @@ def _whole(graph: RegionGraph, parts: Sequence[RegionNode]) -> RegionNode | None
     """Return one node for connected parts, at the place of the last; None if it isn't valid, or a chain is as good."""
     own = {part.at for part in parts}
     results = [t for part in parts for t in part.outputs if _is_result(graph, t, own)]
-    made = {t for part in parts for t in part.outputs}
-    read = dict.fromkeys(t for part in parts for t in part.reads if t not in made and _literal(graph, t) is None)
+    computed = {t for part in parts for t in part.outputs}
+    read = dict.fromkeys(t for part in parts for t in part.reads if t not in computed and _literal(graph, t) is None)
     if not (0 < len(read) <= _MOST_INPUTS and 0 < len(results) <= _MOST_OUTPUTS):
         return None
     shape = graph.specs[results[0]].static_shape
