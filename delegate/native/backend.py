@@ -89,6 +89,7 @@ class NativeDevice:
 
     def __init__(self, device: NativeFound, directory: Path | None) -> None:
         self.name, self.identity, self.target = device.name, device.identity, device.target(directory)
+        self.plans = directory
         self._libraries = device.libraries(directory)
         self._pool = ConstantPool()
 
