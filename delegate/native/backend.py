@@ -13,7 +13,7 @@ from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.execution import NativeExecution
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.memory import ConstantPool
-from litecl.delegate.native.processes import processors
+from litecl.delegate.native.processors import processors
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter import limits
