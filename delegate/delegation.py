@@ -94,8 +94,9 @@ class CLDelegation:
         with phase("look up"):
             self._kept = self._kept_plans()
         self.model = replace(self.original, subgraphs=self._subgraphs())
-        if not self.failures:
-            self._kept.keep()
+        if self.failures:
+            self._kept.drop()
+        self._kept.keep()
         if self._device is not None:
             self._cache_hits = self._device.cache_hits - hits_before
 

@@ -17,6 +17,7 @@ import numpy as np
 from litecl.delegate.backend import binaries
 from litecl.delegate.claim.region import Partitioning, Region
 from litecl.delegate.plan.plan import Plan
+from litecl.interpreter.buffers import aligned
 from litecl.interpreter.graph import Array
 
 _ALIGNMENT = 64  # of arrays in an entry
@@ -84,11 +85,12 @@ class KeptPlans:
             self.drop()
 
     def drop(self) -> None:
-        """Keep nothing."""
+        """Keep nothing, and hold no memory."""
         self._name, self._blocks, self._plans, self._partitionings = None, {}, {}, {}
+        self._constants, self._arrays = (), memoryview(b"")
 
     def keep(self) -> None:
-        """Write what was noted."""
+        """Write what was noted, and hold no memory."""
         if self._name is not None and not self.is_read and self._plans:
             records = pickle.dumps((self._partitionings, self._plans), protocol=5)
             parts = len(records).to_bytes(_LENGTH_BYTES, "little"), records, *self._blocks
@@ -137,7 +139,7 @@ def _padded(block: bytes) -> bytes:
 
 
 def _decoded(encoded: bytes, constants: Sequence[Array], arrays: memoryview | None) -> Plan | None:
-    """Return a plan; None if it names a record that entries may not. arrays: None fills them with zeros."""
+    """Return a plan; None if it names a record that entries may not. arrays: None leaves their content open."""
     try:
         planned = _Unpickler(io.BytesIO(encoded), constants, arrays).load()
     except Exception:
@@ -173,13 +175,17 @@ class _Unpickler(pickle.Unpickler):
         self._made: dict[int, Array] = {}  # arrays apart, by number
 
     def persistent_load(self, pid: Any) -> Array:
-        """Return an array, which is read-only unless the model's is not."""
+        """Return one of the model's arrays, or a copy, which may outlive the entry."""
         if isinstance(pid, int):
             return self._constants[pid]
         number, offset, dtype, shape = pid
         if number not in self._made:
-            content = bytes(math.prod(shape) * dtype.itemsize) if self._arrays is None else self._arrays[offset:]
-            self._made[number] = np.frombuffer(content, dtype, math.prod(shape)).reshape(shape)
+            size = math.prod(shape) * dtype.itemsize
+            memory = aligned(size)[:size]
+            if self._arrays is not None and size:
+                memory[...] = np.frombuffer(self._arrays, np.uint8, size, offset)
+            memory.flags.writeable = False
+            self._made[number] = memory.view(dtype).reshape(shape)
         return self._made[number]
 
     def find_class(self, module_name: str, global_name: str) -> Any:

@@ -104,6 +104,28 @@ def test_kept_plans_compute_and_report_the_same(
     assert again == report
 
 
+def test_entries_are_files_like_others(tmp_path: Path) -> None:
+    """Private, listed, and removed like libraries."""
+    _right(tmp_path)
+    (entry,) = _entries(tmp_path)
+    assert entry in disk.files(entry.parent)
+    assert not disk.others(entry.parent)
+    if os.name == "posix":
+        assert entry.stat().st_mode & 0o077 == 0
+    disk.trim(entry.parent, 0)
+    assert not _entries(tmp_path)
+
+
+def test_a_delegation_holds_no_entry(tmp_path: Path) -> None:
+    """Nothing of an entry stays in memory but what plans use."""
+    for _ in range(2):
+        interpreter = Interpreter(SUBJECTS[0].model, delegates=[_delegate(tmp_path, **SUBJECTS[0].options)])
+        interpreter.allocate_tensors()
+    kept = interpreter._delegations[0]._kept  # type: ignore[attr-defined]
+    assert kept.is_read
+    assert all(not vars(kept)[name] for name in ("_arrays", "_constants", "_plans", "_blocks", "_partitionings"))
+
+
 def test_half_precision(plans: list[Any], tmp_path: Path) -> None:
     subject = Subject("fp16", _dense(), [[randn(np.random.default_rng(2), 1, 600)]])
     whole, _ = _run(subject, tmp_path)
