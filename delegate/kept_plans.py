@@ -8,7 +8,8 @@ only the records that plans consist of; whatever else a plan refers to keeps it 
 import io
 import math
 import pickle
-from collections.abc import Sequence
+from bisect import bisect
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -148,45 +149,66 @@ def _decoded(encoded: bytes, constants: Sequence[Array], arrays: memoryview | No
 
 
 class _Pickler(pickle.Pickler):
-    """Writes arrays of the model by their position, and others by their offset."""
+    """Writes arrays in the model's memory by their position in it, and others by their offset among the blocks."""
 
-    def __init__(self, file: io.BytesIO, constants: Sequence[Array], offset: Any) -> None:
+    def __init__(self, file: io.BytesIO, constants: Sequence[Array], offset: Callable[[Array], int]) -> None:
         super().__init__(file, protocol=5)
-        self._positions = {id(array): i for i, array in enumerate(constants)}
-        self._numbers: dict[int, int] = {}  # of arrays apart, by identity
-        self._offset = offset
+        dense = [(x.ctypes.data, i) for i, x in enumerate(constants) if x.nbytes and _is_dense(x)]
+        self._constants, self._places, self._offset = constants, sorted(dense), offset
+        self._numbers: dict[int, int] = {}  # of arrays, by identity
 
     def persistent_id(self, obj: Any) -> Any:
         """Return what stands for an array; None for anything else."""
         if not isinstance(obj, np.ndarray):
             return None
-        if id(obj) in self._positions:
-            return self._positions[id(obj)]
         if type(obj) is not np.ndarray or obj.dtype.hasobject:
             raise _NotKept
-        number = self._numbers.setdefault(id(obj), len(self._numbers))
-        return number, self._offset(obj), obj.dtype, obj.shape
+        number, within = self._numbers.setdefault(id(obj), len(self._numbers)), self._within(obj)
+        position, offset = (None, self._offset(obj)) if within is None else within
+        return number, position, offset, obj.dtype, obj.shape, obj.flags.writeable
+
+    def _within(self, array: Array) -> tuple[int, int] | None:
+        """Return the position of the constant in whose memory an array lies, and its offset there; None if apart."""
+        start = array.ctypes.data
+        before = bisect(self._places, (start, len(self._constants))) - 1
+        if before < 0 or not _is_dense(array):
+            return None
+        first, position = self._places[before]
+        return (position, start - first) if start + array.nbytes <= first + self._constants[position].nbytes else None
+
+
+def _is_dense(array: Array) -> bool:
+    return array.flags.c_contiguous and not array.dtype.hasobject
 
 
 class _Unpickler(pickle.Unpickler):
     def __init__(self, file: io.BytesIO, constants: Sequence[Array], arrays: memoryview | None) -> None:
         super().__init__(file)
         self._constants, self._arrays = constants, arrays
-        self._made: dict[int, Array] = {}  # arrays apart, by number
+        self._made: dict[int, Array] = {}  # arrays, by number
 
     def persistent_load(self, pid: Any) -> Array:
-        """Return one of the model's arrays, or a copy, which may outlive the entry."""
-        if isinstance(pid, int):
-            return self._constants[pid]
-        number, offset, dtype, shape = pid
+        """Return a view of one of the model's arrays, or a copy, which may outlive the entry."""
+        number, *where = pid
         if number not in self._made:
-            size = math.prod(shape) * dtype.itemsize
-            memory = aligned(size)[:size]
-            if self._arrays is not None and size:
-                memory[...] = np.frombuffer(self._arrays, np.uint8, size, offset)
-            memory.flags.writeable = False
-            self._made[number] = memory.view(dtype).reshape(shape)
+            self._made[number] = self._array(*where)
         return self._made[number]
+
+    def _array(
+        self, position: int | None, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...], writeable: bool
+    ) -> Array:
+        size = math.prod(shape) * dtype.itemsize
+        if position is not None:
+            whole = self._constants[position]
+            if offset == 0 and (whole.dtype, whole.shape) == (dtype, shape):
+                return whole
+            return whole.reshape(-1).view(np.uint8)[offset : offset + size].view(dtype).reshape(shape)
+        memory = aligned(size)[:size]
+        if self._arrays is not None and size:
+            memory[...] = np.frombuffer(self._arrays, np.uint8, size, offset)
+        array = memory.view(dtype).reshape(shape)
+        array.flags.writeable = writeable
+        return array
 
     def find_class(self, module_name: str, global_name: str) -> Any:
         """Return a record's class. Raises UnpicklingError for anything else."""

@@ -1,5 +1,6 @@
 """Plans kept in the cache folder: the same results and report as from planning, and planned again in any doubt."""
 
+import io
 import os
 import pickle
 import subprocess
@@ -360,3 +361,32 @@ def _dense() -> Model:
     operands = [x, g.const(randn(rng, 600, 600)), g.const(randn(rng, 600))]
     options = FullyConnectedOptions(ActivationFunctionType.NONE)
     return model(g.build(g.op(FULLY_CONNECTED, operands, options)))
+
+
+def test_arrays_in_the_models_memory_stay_there() -> None:
+    """The same array, a part and another type of it; others are copies, each once, and as writeable as before."""
+    rng = np.random.default_rng(6)
+    constants = [randn(rng, 3, 5), randn(rng, 4, 6)]
+    sealed, turned = randn(rng, 7), np.ascontiguousarray(constants[0].T)
+    sealed.flags.writeable = False
+    within = [constants[1], constants[1][1:3], constants[1].view(np.int32).reshape(-1), constants[0].reshape(5, 3)]
+    apart = [constants[0].T, turned, sealed, sealed, np.empty(0, np.float32), np.float32(3).reshape(())]
+    blocks: list[bytes] = []
+
+    def offset(array: np.ndarray) -> int:
+        blocks.append(array.tobytes())
+        return sum(map(len, blocks[:-1]))
+
+    memory = io.BytesIO()
+    kept_plans._Pickler(memory, constants, offset).dump([*within, *apart])
+    memory.seek(0)
+    reader = kept_plans._Unpickler(memory, [*constants], memoryview(b"".join(blocks)))
+    got = reader.load()
+    assert got[0] is constants[1]
+    assert all(np.shares_memory(a, b) for a, b in zip(got[: len(within)], within, strict=True))
+    assert not any(np.shares_memory(a, b) for a, b in zip(got[len(within) :], apart, strict=True))
+    for a, b in zip(got, [*within, *apart], strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+    assert got[len(within) + 2] is got[len(within) + 3]
+    assert [a.flags.writeable for a in got[len(within) + 1 :][:3]] == [True, False, False]
