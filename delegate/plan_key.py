@@ -59,9 +59,12 @@ def name_of(
 
 
 def constants(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> list[Array]:
-    """Return the constants of a model and those that are known of it, in an order that a name determines."""
-    tensors = [spec for graph in model.subgraphs for spec in graph.tensors]
-    return [spec.data for spec in (*tensors, *(spec for known in specs for spec in known)) if spec.data is not None]
+    """Return the arrays of a model, and of what is known of it, in an order that a name determines: constants, scales
+    and zero points.
+    """
+    tensors = [spec for known in (*(graph.tensors for graph in model.subgraphs), *specs) for spec in known]
+    scales = [array for spec in tensors if (by := spec.quantization) for array in (by.scale, by.zero_point)]
+    return [*(spec.data for spec in tensors if spec.data is not None), *scales]
 
 
 class _Text:
