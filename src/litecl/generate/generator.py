@@ -1,6 +1,6 @@
 """The public API: loads a language model from a file and generates text."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -8,13 +8,16 @@ from typing import Any, Self
 
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.generate import parts, tokenizers
+from litecl.generate.chat import Message, Reply
 from litecl.generate.lexicon import Lexicon
 from litecl.generate.model import LanguageModel, requires
 from litecl.generate.options import Generation, Piece
 from litecl.generate.parts import File
 from litecl.generate.session import Prompt, Session
+from litecl.generate.templates import template_source
 from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Model
 
@@ -33,6 +36,8 @@ class Generator:
         ``Tokenizer``. None: the bundle's, or one beside the file. Without one, tokens go in and come out.
     embedder: the path of the file that computes the input ``embeddings``, if the model takes it. None: the bundle's,
         or ``embedder.tflite`` beside the file.
+    template: the path of a chat template in Jinja, or of a ``tokenizer_config.json`` that has one. None: the bundle's,
+        or ``chat_template.jinja`` or ``tokenizer_config.json`` beside the file.
     device: as for ``CLDelegate``, which picks one by default; numpy runs operators that it can't. cpu: run on numpy
         only, which uses only the option ``dynamic_range``, by default "reference". options: those of ``CLDelegate``.
     context_length: the most tokens of a text: up to the caches' size, or any number if the file leaves it open.
@@ -48,6 +53,7 @@ class Generator:
         *,
         tokenizer: FilePath | Tokenizer | None = None,
         embedder: FilePath | None = None,
+        template: FilePath | None = None,
         device: Any = None,
         cpu: bool = False,
         context_length: int | None = None,
@@ -69,7 +75,12 @@ class Generator:
             metadata.sliding_window if sliding_window is None else sliding_window,
             interpret=interpret,
         )
-        self._lexicon = Lexicon(_reading(tokenizer, bundle.tokenizer), metadata.start, metadata.stops)
+        beside = bundle.template if template is None else Path(template)
+        chat = metadata.template if beside is None else template_source(beside)
+        if chat is None and template is not None:
+            raise ModelError(f"template: {template} has no chat template")
+        reading = _reading(tokenizer, bundle.tokenizer)
+        self._lexicon = Lexicon(reading, metadata.start, metadata.stops, chat, metadata.thinking)
         self._defaults: Mapping[str, Any] = metadata.sampling
 
     def stream(self, prompt: Prompt, **options: Any) -> Iterator[Piece]:
@@ -82,6 +93,10 @@ class Generator:
     def generate(self, prompt: Prompt, **options: Any) -> Generation:
         """Return the whole continuation of a prompt; see ``stream``."""
         return self.session().generate(prompt, **options)
+
+    def chat(self, messages: Sequence[Message] | str, **options: Any) -> Reply:
+        """Return the reply to a conversation; see ``Session.stream_chat``."""
+        return self.session().chat(messages, **options)
 
     def session(self) -> Session:
         """Return a session, which remembers earlier prompts and replies."""
@@ -97,6 +112,11 @@ class Generator:
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer, if there is one. Raises MissingExtra if its library isn't installed."""
         return self._lexicon.tokenizer
+
+    @property
+    def has_template(self) -> bool:
+        """Whether there is a chat template, which ``chat`` needs."""
+        return self._lexicon.has_template
 
     @property
     def context_length(self) -> int:

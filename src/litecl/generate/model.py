@@ -31,6 +31,8 @@ class LanguageModel:
     run: creates an interpreter's runner; benchmarks pass another runtime's. interpret: loads the model of a whole
     generation.
 
+    may_drop: whether the last tokens may be dropped from caches: ring buffers have lost what these replaced.
+
     Any number of sessions may run it, in any threads, one at a time. Raises ModelError for a file that is not a
     language model.
     """
@@ -54,7 +56,7 @@ class LanguageModel:
         self._decode = decode.with_sizes(1, self.context_length)
         self.vocabulary = next(entry.shape[-1] for entry in decode.outputs if entry.name == decode.logits)
         self._slots = next((each.shape[-1] for each in self._decode.of(Role.MASK)), _declared(interpreter.model) or 0)
-        self._may_pad = _keep_all(self._decode, self._slots)
+        self.may_drop = self._may_pad = _keep_all(self._decode, self._slots)
         self._runner = run(interpreter)
         self._embedders = {name: Embedder(name, run(given), lookups(given)) for name, given in embedders.items()}
         tables = {name: Lookup.of(given) for name, given in embedders.items()}
