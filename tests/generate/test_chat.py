@@ -15,6 +15,7 @@ from litecl.generate.session import Session
 from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.graph import Array
 from support.bundles import LM, bundle
+from support.chat_models import chat_model
 from support.chat_templates import QWEN, TOOL
 from support.command import data, failure
 
@@ -155,7 +156,7 @@ def test_after_other_uses(generator: Generator) -> None:
 def test_thinking_and_tools(tmp_path: Path) -> None:
     """Parts of a reply, and the messages that answer it, as the template of Qwen writes them."""
     template = QWEN.replace("For each call, return JSON within", "")  # for a short context
-    generator = Generator(_with_context(tmp_path, template, 1500), cpu=True)
+    generator = Generator(chat_model(tmp_path, template, 1500), cpu=True)
     text = '{"name": "weather", "arguments": {"town": "Oslo"}}'
     text = f"<think>\nhm\n</think>\n\nLet me see.\n<tool_call>\n{text}\n</tool_call>"
     session = generator.session()
@@ -175,21 +176,9 @@ def test_thinking_and_tools(tmp_path: Path) -> None:
     assert {each.part for each in pieces} == {"thinking", "content", "tool calls"}
 
 
-def _with_context(folder: Path, template: str, slots: int) -> Path:
-    """Write a model of many slots, its tokenizer and a template beside it."""
-    from support import tokenizers as small
-    from support.causal_lm import CausalLM
-
-    path = CausalLM(slots=slots).write(folder)
-    (folder / "tokenizer.json").write_bytes(small.hugging_face())
-    small.write_config(folder)
-    (folder / "chat_template.jinja").write_text(template)
-    return path
-
-
 def test_where_templates_come_from(path: Path, tmp_path: Path) -> None:
     """A given file comes before the bundle's, or the one beside a model."""
-    generator = Generator(_with_context(tmp_path, "{{ bos_token }}jinja", 64), cpu=True)
+    generator = Generator(chat_model(tmp_path, "{{ bos_token }}jinja"), cpu=True)
     assert generator.session()._lexicon.template.render([]) == "<bos>jinja"
     session = generator.session()
     session.chat("x", max_tokens=1)

@@ -22,8 +22,14 @@ SAMPLING = (
 
 
 def model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the model file and the flags for the files and sizes that it needs."""
+    """Declare the model file, the flags for the files and sizes that it needs, and its device."""
     parser.add_argument("model", type=model_file, metavar="MODEL", help="a .litertlm, .task or .tflite file")
+    file_arguments(parser)
+    device_arguments(parser, cpu=True)
+
+
+def file_arguments(parser: argparse._ActionsContainer) -> None:
+    """Declare the flags for the files and sizes that a language model needs."""
     parser.add_argument("--tokenizer", type=Path, metavar="FILE", help="a tokenizer.json, or a SentencePiece model")
     parser.add_argument(
         "--embedder", type=Path, metavar="FILE", help="the file that computes embeddings, if it is a file of its own"
@@ -34,7 +40,16 @@ def model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sliding-window", type=positive, metavar="N", help="window of local attention, if no file has it"
     )
-    device_arguments(parser, cpu=True)
+
+
+def template_argument(parser: argparse._ActionsContainer) -> None:
+    """Declare the flag for a chat template."""
+    parser.add_argument(
+        "--template",
+        type=Path,
+        metavar="FILE",
+        help="a chat template in Jinja, or a tokenizer_config.json that has one",
+    )
 
 
 def sampling_arguments(parser: argparse.ArgumentParser, max_tokens: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.generate import parts, tokenizers
-from litecl.generate.chat import Message, Reply
+from litecl.generate.chat import ChatPrompt, Message, Reply, chat_prompt
 from litecl.generate.lexicon import Lexicon
 from litecl.generate.model import LanguageModel, requires
 from litecl.generate.options import Generation, Piece
@@ -98,6 +98,20 @@ class Generator:
         """Return the reply to a conversation; see ``Session.stream_chat``."""
         return self.session().chat(messages, **options)
 
+    def chat_prompt(
+        self,
+        messages: Sequence[Message] | str,
+        *,
+        tools: Sequence[Any] | None = None,
+        variables: Mapping[str, Any] | None = None,
+    ) -> ChatPrompt:
+        """Return what the chat template makes of a conversation, ``text``; see ``Session.stream_chat``."""
+        return chat_prompt(self._lexicon, messages, tools, variables or {})
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text that begins a context. Raises ModelError without a tokenizer."""
+        return self._lexicon.encode(text, True)
+
     def session(self) -> Session:
         """Return a session, which remembers earlier prompts and replies."""
         return Session(self._model, self._lexicon, self._defaults)
@@ -112,6 +126,11 @@ class Generator:
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer, if there is one. Raises MissingExtra if its library isn't installed."""
         return self._lexicon.tokenizer
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The options of a generation that the file sets."""
+        return self._defaults
 
     @property
     def has_template(self) -> bool:

@@ -37,6 +37,10 @@ class _Settled(NamedTuple):
     state: Mapping[str, Any]
 
 
+class ContextFull(ModelError):
+    """A prompt does not fit into the context."""
+
+
 class _Known(NamedTuple):
     """A conversation's text, and its tokens."""
 
@@ -112,7 +116,7 @@ class Session:
 
     def stream_chat(
         self,
-        messages: Sequence[Message] | str,
+        messages: Sequence[Message] | str | ChatPrompt,
         *,
         tools: Sequence[Any] | None = None,
         variables: Mapping[str, Any] | None = None,
@@ -121,8 +125,9 @@ class Session:
         """Yield the reply to a conversation, token by token, by the model's chat template.
 
         messages: the whole conversation, as mappings with "role" ("system", "user", "assistant", "tool") and "content";
-        or a text, for one message of the user. tools: descriptions of tools that the model may call, as JSON schemas
-        (https://huggingface.co/docs/transformers/chat_extras). variables: of the template, such as ``enable_thinking``.
+        or a text, for one message of the user; or what ``Generator.chat_prompt`` makes of them. tools: descriptions of
+        tools that the model may call, as JSON schemas (https://huggingface.co/docs/transformers/chat_extras).
+        variables: of the template, such as ``enable_thinking``.
         options: those of ``GenerationOptions``.
 
         The session then holds this conversation. What it held before is kept as far as the new prompt begins with it,
@@ -131,17 +136,42 @@ class Session:
         Raises ModelError without a template, for messages that it refuses, and a prompt that is too long; ArgumentError
         for messages of another form.
         """
-        prompt = chat_prompt(self._lexicon, messages, tools, variables or {})
+        if isinstance(messages, ChatPrompt):
+            prompt = messages
+        else:
+            prompt = chat_prompt(self._lexicon, messages, tools, variables or {})
         self._settle()
         added = self._kept_of(self._chat_tokens(prompt.text))
         return self._replying(self._pieces(added, options, piecewise=True, marked=True), prompt)
 
-    def chat(self, messages: Sequence[Message] | str, **options: Any) -> Reply:
+    def chat(self, messages: Sequence[Message] | str | ChatPrompt, **options: Any) -> Reply:
         """Return the whole reply to a conversation; see ``stream_chat``."""
         before = self.timing
         *_, last = self.stream_chat(messages, **options)
         assert last.reply is not None
         return replace(last.reply, generation=replace(last.reply.generation, timing=self.timing - before))
+
+    def shared(self, prompt: ChatPrompt | Sequence[int]) -> int:
+        """Return how many tokens of a prompt the session holds already, about."""
+        if not isinstance(prompt, ChatPrompt):
+            return self._same(prompt)
+        if self._known is None or not prompt.text.startswith(self._known.text):
+            return self._same(self._lexicon.encode_chat(prompt.text))
+        return len(self._known.tokens)
+
+    def rewind(self, tokens: Sequence[int]) -> None:
+        """Make the session hold these tokens; what it holds already is kept as far as they begin with it.
+
+        Raises the errors of ``stream``; the session is then as before.
+        """
+        self._settle()
+        before, self._tokens = self._tokens, []
+        try:
+            numbers = self._checked(tokens)
+        finally:
+            self._tokens = before
+        self._tokens += self._kept_of(numbers)
+        self._settled = self._now()
 
     def _replying(self, stream: Iterator[Piece], prompt: ChatPrompt) -> Iterator[ChatPiece]:
         for piece in reply_pieces(stream, prompt):
@@ -159,17 +189,21 @@ class Session:
             return [*known.tokens, *self._lexicon.encode(text[len(known.text) :], False)]
         return self._lexicon.encode_chat(text)
 
+    def _same(self, tokens: Sequence[int]) -> int:
+        """Return how many of the session's first tokens are also these tokens' first."""
+        pairs = zip(tokens, self._tokens, strict=False)
+        return next((n for n, (new, old) in enumerate(pairs) if new != old), min(len(tokens), len(self._tokens)))
+
     def _begins_with(self, tokens: tuple[int, ...]) -> bool:
         return tuple(self._tokens[: len(tokens)]) == tokens
 
     def _kept_of(self, tokens: Sequence[int]) -> list[int]:
         """Drop the session's tokens from the first that differs from the given ones; return those to add."""
         if len(tokens) > self._model.context_length:
-            raise ModelError(
+            raise ContextFull(
                 f"the conversation has {len(tokens)} tokens, and the context takes {self._model.context_length}"
             )
-        pairs = zip(tokens, self._tokens, strict=False)
-        same = next((n for n, (new, old) in enumerate(pairs) if new != old), min(len(tokens), len(self._tokens)))
+        same = self._same(tokens)
         if self._held > same and not self._model.may_drop:
             self._forget()
         self._held = min(self._held, same)
@@ -242,7 +276,7 @@ class Session:
         if not numbers and not self._tokens:
             raise ModelError("prompt: expected at least one token, got none")
         if len(self._tokens) + len(numbers) > self._model.context_length:
-            raise ModelError(
+            raise ContextFull(
                 f"prompt: {len(numbers)} tokens do not fit into the context of {self._model.context_length}, of which "
                 f"{len(self._tokens)} are used"
             )

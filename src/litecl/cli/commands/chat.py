@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from litecl.cli.command import Output, progress, require_device
-from litecl.cli.texts import figures, generator_of, lines, model_arguments, sampling_arguments, sampling_options
+from litecl.cli.texts import (
+    figures,
+    generator_of,
+    lines,
+    model_arguments,
+    sampling_arguments,
+    sampling_options,
+    template_argument,
+)
 from litecl.generate.chat import ChatPiece, Reply
 from litecl.generate.session import Session
 from litecl.interpreter.errors import LiteclError, ModelError
@@ -43,12 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--messages", type=Path, metavar="FILE", help="a JSON list of messages; the reply comes after it"
     )
     parser.add_argument("--tools", type=Path, metavar="FILE", help="a JSON list of the tools that the model may call")
-    parser.add_argument(
-        "--template",
-        type=Path,
-        metavar="FILE",
-        help="a chat template in Jinja, or a tokenizer_config.json that has one",
-    )
+    template_argument(parser)
     parser.add_argument(
         "--variable",
         action="append",
