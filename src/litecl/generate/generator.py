@@ -1,12 +1,15 @@
 """The public API: loads a language model from a file and generates text."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
 from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.naming import close_names, did_you_mean
 from litecl.generate import parts, tokenizers
 from litecl.generate.chat import ChatPrompt, Message, Reply, chat_prompt
 from litecl.generate.lexicon import Lexicon
@@ -17,7 +20,7 @@ from litecl.generate.session import Prompt, Session
 from litecl.generate.templates import template_source
 from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Model
 
@@ -60,6 +63,16 @@ class Generator:
         sliding_window: int | None = None,
         **options: Any,
     ) -> None:
+        for name, path in (("model", model), ("embedder", embedder), ("template", template)):
+            if not isinstance(path, str | PathLike) and (path is not None or name == "model"):
+                raise ArgumentError(f"{name}: expected the path of a file, got {path!r:.100}")
+        for name, count in (("context_length", context_length), ("sliding_window", sliding_window)):
+            if count is not None and (type(count) is bool or not hasattr(count, "__index__") or count < 1):
+                raise ArgumentError(f"{name}: expected a number of tokens, at least 1, got {count!r:.100}")
+        known = [option.name for option in fields(CLOptions)]
+        for name in options.keys() - {*known}:
+            like = [each for each in known if name in each] or close_names(name, known, 3)
+            raise ArgumentError(f"there is no option {name!r}{did_you_mean(like)}")
         bundle = parts.read(Path(model))
         metadata = bundle.metadata
         delegate = self._delegate = None if cpu else CLDelegate(device, **options)
@@ -186,6 +199,8 @@ def _reading(
     """Return a factory for the tokenizer. The caller's overrides the bundle's."""
     if given is None:
         return stored
+    if not isinstance(given, str | PathLike) and not hasattr(given, "encode"):
+        raise ArgumentError(f"tokenizer: expected the path of a file, or a tokenizer, got {given!r:.100}")
     if isinstance(given, str | PathLike):
         return partial(tokenizers.from_file, Path(given))
     return lambda: given

@@ -304,6 +304,8 @@ class Session:
             piece = Piece(written, token, log_prob, logits if asked.logits else None, finish)
             if piecewise:
                 self._settled = self._now()
+            if finish:
+                self._model.leave(self._caches)
             yield piece
             if finish:
                 return

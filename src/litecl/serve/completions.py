@@ -115,7 +115,7 @@ def asked_of(body: bytes | bytearray, name: str, defaults: Mapping[str, Any], *,
         raise Refused(400, f"expected a JSON object, got {type(document).__name__}")
     given = {key: value for key, value in document.items() if value is not None and key not in _IGNORED}
     kind: type[_ChatRequest] | type[_TextRequest] = _ChatRequest if chat else _TextRequest
-    for each in given.keys() - {field.name for field in fields(kind)}:
+    for each in given.keys() - {known.name for known in fields(kind)}:
         raise _unsupported(each)
     try:
         request = record(kind, given)
