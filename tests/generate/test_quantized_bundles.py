@@ -1,5 +1,6 @@
 """Bundles whose models are quantized: every section is kept, and the result generates."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def test_litert_lms_own_reader_reads_it(path: Path, tmp_path: Path, capsys: pyte
     peek = pytest.importorskip("litert_lm_builder.litertlm_peek")
     out = tmp_path / "small.litertlm"
     text(capsys, "quantize", path, "--quantize", "int8", "-o", out)
-    header = peek.read_litertlm_header(str(out), peek.sys.stdout)
+    header = peek.read_litertlm_header(str(out), io.StringIO())
     assert header.SystemMetadata().Entries(0).Key() == b"Authors"
     objects = [header.SectionMetadata().Objects(n) for n in range(header.SectionMetadata().ObjectsLength())]
     assert len(objects) == 4 and all(each.BeginOffset() % (16 << 10) == 0 for each in objects)
