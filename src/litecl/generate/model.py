@@ -125,9 +125,9 @@ class LanguageModel:
             given |= feeding.values(step, numbers, start, len(tokens), self._window)
             results = self._runner.run(step, given, caches)
             self._turn.take(caches)  # from now on it is idle
-            logits = step.logits if step is self._decode else None
-            row = None if logits is None else np.array(results[logits]).reshape(self.vocabulary)
-        return row
+        if step is not self._decode or step.logits is None:
+            return None
+        return np.array(results[step.logits]).reshape(self.vocabulary)
 
     def leave(self, caches: Caches) -> None:
         """End the turn of a session that runs no more steps for now."""
