@@ -1,98 +1,24 @@
 """Models exported for the web, run by Node: all outputs are the interpreter's."""
 
-import json
-import shutil
-import subprocess
-from collections.abc import Mapping, Sequence
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
 
-from litecl.delegate.export.draft import draft
-from litecl.delegate.export.machines import WEB
-from litecl.delegate.export.web import web_files
-from litecl.interpreter.graph import Array, Signature, TensorSpec
+from litecl.interpreter.graph import Signature
 from litecl.interpreter.ops.binary import ATAN2, FLOOR_MOD, POW
 from litecl.interpreter.ops.unary import ABS, COS, NEG, SIN
 from litecl.interpreter.schema import TensorType
 from support import quantize_models, small_models, variable_models
+from support.browser import Browser, needs_chromium
 from support.build import Graph, model
 from support.command import data, failure, small_model
-from support.exported import HAS_ZIG, NONE, Step, branching, check, images, random_steps, shared, spectrum
+from support.exported import HAS_ZIG, NONE, branching, check, images, random_steps, shared, spectrum
+from support.web_module import NODE, WebModule
 
-NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None or not HAS_ZIG, reason="no Node on the path, or not the package ziglang")
-
-_RUN = """
-import { readFileSync, writeFileSync } from "node:fs";
-import { load } from "./model.mjs";
-const steps = JSON.parse(readFileSync("steps.json"));
-const model = await load();
-const results = [];
-for (const step of steps) {
-    if (step === "reset") {
-        model.reset();
-        continue;
-    }
-    const [key, values] = step;
-    const { inputs } = model.signatures[key === "" ? Object.keys(model.signatures)[0] : key] ?? {};
-    const given = Object.fromEntries(Object.entries(values).map(([name, elements]) => {
-        const array = inputs?.[name]?.array ?? "Float32Array";
-        return [name, globalThis[array].from(elements, array.startsWith("Big") ? BigInt : Number)];
-    }));
-    try {
-        const outputs = await model.run(given, key === "" ? undefined : key);
-        results.push(Object.values(outputs).map((array) => [array.constructor.name, Array.from(array, Number)]));
-    } catch (error) {
-        results.push(String(error));
-    }
-}
-writeFileSync("results.json", JSON.stringify(results));
-"""
-
-
-class WebModule:
-    """A model exported for the web."""
-
-    def __init__(self, model: Any, folder: Path, **given: Any) -> None:
-        self.model, self.folder, self.drawn = model, folder, draft(model, WEB, **given)
-        self.images = self.drawn.images
-        for name, content in web_files(self.drawn, "test.tflite").items():
-            (folder / name).write_bytes(content)
-        (folder / "run.mjs").write_text(_RUN)
-
-    def outcomes(self, steps: Sequence[Step]) -> list[Any]:
-        """Return the outputs of every run as types and lists, or its error."""
-        sent = [step if isinstance(step, str) else (step[0], _lists(step[1])) for step in steps]
-        (self.folder / "steps.json").write_text(json.dumps(sent))
-        subprocess.run([str(NODE), "run.mjs"], cwd=self.folder, check=True, timeout=60)
-        outcomes: list[Any] = json.loads((self.folder / "results.json").read_text())
-        return outcomes
-
-    def run(self, steps: Sequence[Step]) -> list[tuple[int, list[Array]]]:
-        """See ``CProgram.run``."""
-        keys = [step[0] for step in steps if not isinstance(step, str)]
-        results = []
-        for key, outcome in zip(keys, self.outcomes(steps), strict=True):
-            assert not isinstance(outcome, str), outcome
-            found = zip(outcome, self.images[key].outputs, strict=True)
-            results.append((0, [_array(values, port.spec) for (_, values), port in found]))
-        return results
-
-
-def _array(values: Sequence[float], spec: TensorSpec) -> Array:
-    """Return an output as an array; complex numbers come as pairs."""
-    elements = np.array(values, np.float32).view(spec.dtype) if spec.dtype.kind == "c" else np.array(values, spec.dtype)
-    return elements.reshape(spec.static_shape)
-
-
-def _lists(values: Mapping[str, Array]) -> dict[str, list[float]]:
-    return {name: value.ravel().tolist() for name, value in values.items()}
 
 
 @pytest.mark.parametrize(
@@ -178,26 +104,47 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     )
 
 
-CHROMIUM = shutil.which("chromium")
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as opened:
+        yield opened
 
 
 @pytest.mark.nightly
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path")
-def test_the_page_in_a_browser(tmp_path: Path) -> None:
+@needs_chromium
+@pytest.mark.parametrize("build", [images, small_models.lstm, branching, shared, variable_models.MODELS["looped"]])
+def test_models_in_a_browser(build: Any, browser: Browser, tmp_path: Path) -> None:
+    check(WebModule(build(), tmp_path, browser))
+
+
+_SHOWN = """
+const seconds = (n) => new Promise((resolve) => setTimeout(resolve, 1000 * n));
+
+/** Returns what the example shows when it is loaded, and when it has run. */
+export default async () => {
+    const frame = document.createElement("iframe");
+    frame.src = new URL("./index.html", import.meta.url);
+    document.documentElement.append(frame);
+    const shown = async (start) => {
+        for (;;) {
+            const text = frame.contentDocument.querySelector("pre")?.textContent;
+            if (text?.startsWith(start)) return text;
+            await seconds(0.05);
+        }
+    };
+    const loaded = await shown("loaded in ");
+    frame.contentDocument.querySelector("button").click();
+    return [loaded, await shown("median of 50 runs: ")];
+};
+"""
+
+
+@pytest.mark.nightly
+@needs_chromium
+def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     """Which loads the module as it comes, and runs it."""
     WebModule(images(), tmp_path)
-    page = (tmp_path / "index.html").read_text()
-    (tmp_path / "run.html").write_text(page.replace("button.disabled = false;", "await run();"))
-    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        seen = {}
-        for name in ("index", "run"):
-            shown = "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=9000", "--dump-dom"
-            address = f"http://127.0.0.1:{server.server_port}/{name}.html"
-            done = subprocess.run([str(CHROMIUM), *shown, address], capture_output=True, text=True, timeout=100)
-            seen[name] = done.stdout
-        server.shutdown()
-    assert "<pre>loaded in " in seen["index"]
-    assert "main_in0: FLOAT32 [1,9,7,3]" in seen["index"]
-    assert "<pre>median of 50 runs: " in seen["run"]
+    (tmp_path / "shown.mjs").write_text(_SHOWN)
+    loaded, run = browser.run(tmp_path, "shown.mjs")
+    assert "main_in0: FLOAT32 [1,9,7,3]" in loaded
+    assert run.startswith("median of 50 runs: ")
