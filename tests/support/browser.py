@@ -34,10 +34,10 @@ location.reload();
 
 
 class Browser:
-    """Chromium with an empty profile, while a context lasts. options: more of its own."""
+    """Chromium with an empty profile, while a context lasts. under: a command that starts another, such as taskset."""
 
-    def __init__(self, options: Sequence[str] = ()) -> None:
-        self._options, self._tasks, self._done = options, Queue[str](), Queue[dict[str, Any]]()
+    def __init__(self, under: Sequence[str] = ()) -> None:
+        self._under, self._tasks, self._done = under, Queue[str](), Queue[dict[str, Any]]()
         self._folders: list[Path] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
 
@@ -75,12 +75,15 @@ class Browser:
 
     def _start(self) -> None:
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        command = str(CHROMIUM), *_OPTIONS, f"--user-data-dir={self._profile.name}", *self._options, self.address
+        command = *self._under, str(CHROMIUM), *_OPTIONS, f"--user-data-dir={self._profile.name}", self.address
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _stop(self) -> None:
         self._process.terminate()
-        self._process.wait(20)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
         self._profile.cleanup()
 
     def _handler(self) -> type[SimpleHTTPRequestHandler]:
@@ -112,6 +115,10 @@ class Browser:
 
             def log_message(self, *args: object) -> None:
                 """Print nothing."""
+
+            def end_headers(self) -> None:
+                self.send_header("Cache-Control", "no-store")
+                super().end_headers()
 
             def _answer(self, content: bytes, type_: str) -> None:
                 self.send_response(200)
