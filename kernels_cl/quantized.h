@@ -103,13 +103,15 @@ inline intv multiply_high(intv x, intv m) {
 #endif
 #endif
 
-// Shifts of each lane by a number of bits of its own.
+// Shifts of each lane by a number of bits of its own, to the right by up to 30; and integers narrowed to results.
 #ifdef WASM_LANES
+#define NARROWED_OUT narrowed_out
 #define SHIFT_LANES_LEFT shift_left_v
 #define SHIFT_LANES_RIGHT shift_right_v
 #else
 #define SHIFT_LANES_LEFT(x, n) ((x) << (n))
 #define SHIFT_LANES_RIGHT(x, n) ((x) >> (n))
+#define NARROWED_OUT(x) CONVERT(x, OUT)
 #endif
 
 // The quotient of a division by a power of two, rounded down, to the nearest, halves away from zero. mask: the power - 1.
@@ -131,7 +133,8 @@ inline intv requantize(intv x, intv m, intv left, intv right) {
 // The same, with shifts of each lane's own.
 inline intv requantize_lanes(const intv x, const intv m, const intv left, const intv right) {
     const intv y = multiply_high(SHIFT_LANES_LEFT(x, left), m);
-    return rounded_quotient(SHIFT_LANES_RIGHT(y, right), y, SHIFT_LANES_LEFT((intv)1, right) - 1);
+    const intv shifted = right > 30 ? y >> 31 : SHIFT_LANES_RIGHT(y, right);
+    return rounded_quotient(shifted, y, SHIFT_LANES_LEFT((intv)1, right) - 1);
 }
 
 inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
@@ -235,7 +238,9 @@ inline intv clamp_int(intv x, int low, int high) {
 }
 
 // Clamps to the bounds of a result. With SATURATED these are its type's, which narrowing instructions apply.
-#ifdef SATURATED
+#if defined(SATURATED) && defined(NARROWS_SUMS) && defined(WASM_LANES)
+#define BOUNDED(x, low, high) (x)  // narrowed_out saturates
+#elif defined(SATURATED)
 #define LEAST_OUT ((OUT)-1 < (OUT)0 ? -(1 << (8 * sizeof(OUT) - 1)) : 0)
 #define BOUNDED(x, low, high) clamp_int(x, LEAST_OUT, LEAST_OUT + (1 << 8 * sizeof(OUT)) - 1)
 #else
@@ -255,7 +260,7 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
 #elif defined(WASM_LANES)
     const intv m = LOADI(stage + STAGE_ROW_MULTIPLIER * step), third = LOADI(stage + STAGE_ROW_THIRD * step);
     const longh first = multiply_first(sum, m) + (1L << 30), last = multiply_last(sum, m) + (1L << 30);
-    const longh first_added = multiply_first(third, 1 << 30) << 1, last_added = multiply_last(third, 1 << 30) << 1;
+    const longh first_added = WIDENED_LANES(third.lo) << 31, last_added = WIDENED_LANES(third.hi) << 31;
     const intv upper = UPPER_HALVES(first + first_added, last + last_added);
 #else
     const intv m = LOADI(stage + STAGE_ROW_MULTIPLIER * step);

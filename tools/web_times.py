@@ -1,7 +1,7 @@
 """Times exported models and LiteRT.js in one page of headless Chromium, one thread each.
 
 Usage: npm install --prefix DIR @litertjs/core
-       PYTHONPATH=tests python -m tools.web_times --litertjs DIR [--under "taskset -c 1"] FILE...
+       PYTHONPATH=tests python -m tools.web_times --litertjs DIR [--under "taskset -c 1"] [--relaxed-simd] FILE...
 
 Prints a line a model: the medians of runs in turns, with the copies of inputs and outputs, then of the times in fresh
 pages from the first fetch to the first result; in milliseconds, ours / LiteRT.js's.
@@ -119,10 +119,10 @@ def _run(browser: Browser, folder: Path, **task: Any) -> Any:
     return browser.run(folder, "times.mjs")
 
 
-def _line(browser: Browser, litert: Path, model: Path) -> str:
+def _line(browser: Browser, litert: Path, model: Path, relaxed: bool) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        made = WebModule(model, folder, browser)
+        made = WebModule(model, folder, browser, relaxed)
         shutil.copy(model, folder / "model.tflite")
         _litert(litert, folder / "litert")
         turns = _run(browser, folder, turns=_RUNS)
@@ -146,12 +146,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--litertjs", type=Path, required=True, help="the folder where npm installed it")
     parser.add_argument("--under", default="", help="a command that starts the browser")
+    parser.add_argument("--relaxed-simd", action="store_true", help="as litecl export does")
     parser.add_argument("models", nargs="+", type=Path)
     args = parser.parse_args()
     with Browser(args.under.split()) as browser:
         for model in args.models:
             try:
-                line = _line(browser, args.litertjs, model)
+                line = _line(browser, args.litertjs, model, args.relaxed_simd)
             except (LiteclError, RuntimeError, TimeoutError) as error:
                 line = f"{type(error).__name__}: {error}"
             print(f"{model}: {line}", flush=True)

@@ -62,7 +62,7 @@ def draft(
     if small:
         machine = replace(smaller(machine), tuning=SMALL)
     device = ExportFound(machine.compiler())
-    delegate = CLDelegate(device=device, num_threads=1, strict=True, tuning=machine.tuning, **options)
+    delegate = CLDelegate(device=device, num_threads=1, strict=True, **{"tuning": machine.tuning, **options})
     interpreter = Interpreter(model, delegates=[delegate])
     chosen = _signatures(interpreter.model, signature)
     for name, shape in (shapes or {}).items():

@@ -46,7 +46,9 @@ _BARE: Mapping[str, ExportMachine] = {
         ("riscv32imc", "riscv32-unknown-none-elf", ("-march=rv32imc", "-mabi=ilp32")),
     )
 }
-WEB = ExportMachine("wasm32", ("-target", "wasm32-freestanding", "-msimd128", "-mbulk-memory"), (_NO_PIC,), WEB_TILES)
+_WASM = "-target", "wasm32-freestanding", "-msimd128", "-mbulk-memory"
+WEB = ExportMachine("wasm32", _WASM, (_NO_PIC,), WEB_TILES)
+WEB_RELAXED = ExportMachine("wasm32 with relaxed SIMD", (*_WASM, "-mrelaxed-simd"), (_NO_PIC,), WEB_TILES)
 
 
 def names() -> list[str]:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -10,16 +11,18 @@ from litecl.delegate.export.draft import Draft
 from litecl.delegate.export.files import MARK
 from litecl.delegate.export.image import Port
 from litecl.delegate.export.library import objects
-from litecl.delegate.export.machines import WEB
+from litecl.delegate.export.machines import WEB, WEB_RELAXED
 from litecl.delegate.native import clang
 from litecl.delegate.native.processes import run
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.schema import TensorType
 
 EXAMPLE = "index.html"
+RELAXED = "model.relaxed.wasm"
 FILES = "model.wasm", "model.mjs", "model.d.mts"  # beside the example
 _STACK_BYTES = 1 << 18  # kernels' local memory is on the stack
 _EXPORTED = ("model_ready", "model_run", "model_reset", "model_arena", "model_constants")
+_RELAXED_DOT = bytes((0xFD, 0x93, 0x02))  # i32x4.relaxed_dot_i8x16_i7x16_add_s
 _UNDEFINED = "undefined symbol"
 
 _INTERFACE = """\
@@ -47,18 +50,33 @@ _ARRAYS: Mapping[TensorType, str] = {
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def web_files(drawn: Draft, model: str) -> dict[str, bytes]:
-    """Return the files of a module by name. model: the name of its file. Raises KernelBuildError."""
-    cases = "".join(f"        case {i}: return run_{i}();\n" for i in range(len(drawn.images)))
-    module = _module(objects(drawn, "model", _INTERFACE % {"cases": cases, "constants": _place_of_constants(drawn)}))
+def web_files(drawn: Draft, model: str, *, relaxed: bool = False) -> dict[str, bytes]:
+    """Return the files of a module by name. model: the name of its file. relaxed: add a module with relaxed SIMD, for
+    engines that have it.
+
+    Raises KernelBuildError.
+    """
+    modules, needs_dots = {"model.wasm": _module(_objects(drawn))}, False
+    if relaxed:
+        source, *kernels = _objects(replace(drawn, machine=WEB_RELAXED))
+        modules[RELAXED] = _module([source, *kernels])
+        needs_dots = any(_RELAXED_DOT in kernel for kernel in kernels)
+    choice = ("dots" if needs_dots else "any") if relaxed else ""
     limit = "" if (most := drawn.options.max_loop_iterations) is None else f"a loop took more than {most} iterations"
     named = re.sub(r"[^ -~]", "?", model)
     texts = {
-        "model.mjs": _template("model.mjs", MODEL=named, LIMIT=json.dumps(limit), SIGNATURES=_signatures(drawn)),
+        "model.mjs": _template(
+            "model.mjs", MODEL=named, LIMIT=json.dumps(limit), RELAXED=json.dumps(choice), SIGNATURES=_signatures(drawn)
+        ),
         "model.d.mts": _template("model.d.mts", MODEL=named, SIGNATURES=_types(drawn)),
         EXAMPLE: _template(EXAMPLE, MODEL=escape(model)),
     }
-    return {"model.wasm": module} | {name: text.encode() for name, text in texts.items()}
+    return modules | {name: text.encode() for name, text in texts.items()}
+
+
+def _objects(drawn: Draft) -> list[bytes]:
+    cases = "".join(f"        case {i}: return run_{i}();\n" for i in range(len(drawn.images)))
+    return objects(drawn, "model", _INTERFACE % {"cases": cases, "constants": _place_of_constants(drawn)})
 
 
 def _place_of_constants(drawn: Draft) -> str:

@@ -148,3 +148,14 @@ def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     loaded, run = browser.run(tmp_path, "shown.mjs")
     assert "main_in0: FLOAT32 [1,9,7,3]" in loaded
     assert run.startswith("median of 50 runs: ")
+
+
+@pytest.mark.nightly
+@needs_chromium
+@pytest.mark.parametrize("type_", ["", "int8", "int16"])
+def test_relaxed_instructions(type_: str, browser: Browser, tmp_path: Path) -> None:
+    """Integers stay exact where an engine has them, by a probe; Node 20's are others, if it is told to have any."""
+    made = quantize_models.quantized(images(), activations=type_)[0] if type_ else images()
+    module = WebModule(made, tmp_path, browser, relaxed=True)
+    check(module)
+    assert '"dots"' in (tmp_path / "model.mjs").read_text() or type_ != "int8"

@@ -60,12 +60,16 @@ export default async () => outcomes(await load(), await (await fetch(new URL("./
 class WebModule:
     """A model exported for the web. browser: what runs it; by default Node does."""
 
-    def __init__(self, model: Any, folder: Path, browser: Browser | None = None, **given: Any) -> None:
+    def __init__(
+        self, model: Any, folder: Path, browser: Browser | None = None, relaxed: bool = False, **given: Any
+    ) -> None:
         self.model, self.folder, self.drawn = model, folder, draft(model, WEB, **given)
         self.images = self.drawn.images
         self._browser = browser
         texts = {"steps.mjs": _STEPS, "node.mjs": _IN_NODE, "browser.mjs": _IN_BROWSER}
-        files = {name: text.encode() for name, text in texts.items()} | web_files(self.drawn, "test.tflite")
+        files = {name: text.encode() for name, text in texts.items()} | web_files(
+            self.drawn, "test.tflite", relaxed=relaxed
+        )
         for name, content in files.items():
             (folder / name).write_bytes(content)
 

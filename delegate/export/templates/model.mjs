@@ -5,6 +5,7 @@ const SIGNATURES = {
 @SIGNATURES@};
 const KEYS = Object.keys(SIGNATURES);
 const LIMIT = @LIMIT@;
+const RELAXED = @RELAXED@; // what model.relaxed.wasm, if there is one, asks of an engine with relaxed SIMD
 const ARRAYS = { Float32Array, Int8Array, Uint8Array, Int16Array, Int32Array, BigInt64Array };
 
 /** A loaded model. Its states stay from run to run. */
@@ -66,10 +67,23 @@ function check(name, { array, shape, size }, value) {
     throw new TypeError(`input "${name}": expected a ${array} of ${size} elements for [${shape}], got ${got}`);
 }
 
+// (module (func (export "dot") (param i32 i32) (result i32): of i8x16.splats the relaxed product of bytes, lane 0
+const PROBE = "AGFzbQEAAAABBwFgAn9/AX8DAgEABwcBA2RvdAAAChYBFAAgAP0PIAH9D0EA/RH9kwL9GwAL";
+
+/** The module for this engine: its relaxed products of bytes are those of signed by unsigned ones, or are not used. */
+function best() {
+    const bytes = Uint8Array.from(atob(PROBE), (c) => c.charCodeAt(0));
+    if (RELAXED === "" || !WebAssembly.validate(bytes)) return "./model.wasm";
+    const { dot } = new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports;
+    const are_mixed = [127, -128, 1].every((a) => [255, 128, 127, 1].every((b) => dot(a, b) === 4 * a * b));
+    return RELAXED === "any" || are_mixed ? "./model.relaxed.wasm" : "./model.wasm";
+}
+
 /**
- * Loads the model. source: model.wasm as a URL, its bytes, or a WebAssembly.Module; by default the file beside this one.
+ * Loads the model. source: model.wasm as a URL, its bytes, or a WebAssembly.Module; by default the file beside this one
+ * that suits the engine best.
  */
-export async function load(source = new URL("./model.wasm", import.meta.url)) {
+export async function load(source = new URL(best(), import.meta.url)) {
     if (source instanceof WebAssembly.Module) return new Model(await WebAssembly.instantiate(source));
     if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) {
         return new Model((await WebAssembly.instantiate(source)).instance);
