@@ -1,5 +1,7 @@
 """Models exported for the web, run by Node: all outputs are the interpreter's."""
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.delegate.export import files, wasm_sections
+from litecl.delegate.export.web import FILES
+from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Signature
 from litecl.interpreter.ops.binary import ATAN2, FLOOR_MOD, POW
 from litecl.interpreter.ops.unary import ABS, COS, NEG, SIN
@@ -104,6 +109,116 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     )
 
 
+@pytest.mark.parametrize("build", [images, small_models.lstm, shared])
+def test_weights_apart(build: Any, tmp_path: Path) -> None:
+    module = WebModule(build(), tmp_path, apart=True)
+    check(module)
+    (tmp_path / "other").mkdir()
+    inside = WebModule(build(), tmp_path / "other")
+    sizes = [(folder / "model.wasm").stat().st_size for folder in (module.folder, inside.folder)]
+    assert sizes[1] - sizes[0] > len(module.drawn.constants) // 2
+
+
+def _refusal(module: WebModule) -> str:
+    done = subprocess.run([str(NODE), "node.mjs"], cwd=module.folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode
+    return next(line for line in done.stderr.splitlines() if line.startswith("Error: "))
+
+
+def test_files_of_another_export_are_refused(tmp_path: Path) -> None:
+    """Which a browser's cache may hold: their offsets and weights are others."""
+    names = "model.wasm", "model.weights"
+    (tmp_path / "other").mkdir()
+    module, other = WebModule(images(), tmp_path, apart=True), WebModule(spectrum(), tmp_path / "other", apart=True)
+    module.run(random_steps(module))
+    kept = {name: (tmp_path / name).read_bytes() for name in names}
+    wrong = "Error: the weights are not of the same export as model.mjs, or not complete"
+    for name, content, said in (
+        ("model.wasm", (other.folder / "model.wasm").read_bytes(), wrong.split("weights")[0] + "module is not of the"),
+        ("model.weights", (other.folder / "model.weights").read_bytes(), wrong),
+        ("model.weights", kept["model.weights"][:-1], wrong),
+        ("model.weights", kept["model.weights"] + b"0", wrong),
+        ("model.weights", b"", wrong),
+    ):
+        (tmp_path / name).write_bytes(content)
+        assert _refusal(module).startswith(said)
+        (tmp_path / name).write_bytes(kept[name])
+    module.run(random_steps(module))
+
+
+def test_a_module_that_another_program_wrote_is_kept(tmp_path: Path) -> None:
+    """Though it has a text about litecl in another place than the section of that name."""
+    WebModule(images(), tmp_path)
+    own = (tmp_path / "model.wasm").read_bytes()
+    files.require_free(tmp_path, FILES)
+    head = b"\0asm\1\0\0\0"
+    for foreign in (
+        own[:-33],
+        own[: own.rindex(b"\6litecl")] + b"\6litecx" + own[own.rindex(b"\6litecl") + 7 :],
+        head + wasm_sections.custom_section("name", "litecl, made by litecl"),
+        head + b"\0\x7f\6litecl" + b"made by litecl",  # cut off
+        head + b"\0\xff\xff\xff\xff\xff",
+        b"made by litecl",
+        b"",
+    ):
+        (tmp_path / "model.wasm").write_bytes(foreign)
+        with pytest.raises(DelegateError, match="not a file that litecl made"):
+            files.require_free(tmp_path, FILES)
+
+
+def test_modules_in_wasmtime(tmp_path: Path) -> None:
+    """An engine of another kind, without JavaScript; one with relaxed SIMD in an order that all engines share."""
+    wasmtime = pytest.importorskip("wasmtime", reason="the package wasmtime is not installed")
+    module = WebModule(images(), tmp_path, relaxed=True)
+    ((_, values), *_) = random_steps(module)
+    ((_, expected), *_) = module.run([("", values)])
+    (image,) = module.images.values()
+    engine = wasmtime.Engine()
+    store = wasmtime.Store(engine)
+    for name in ("model.wasm", "model.relaxed.wasm"):
+        instance = wasmtime.Instance(store, wasmtime.Module.from_file(engine, str(tmp_path / name)), [])
+        exports = instance.exports(store)
+        exports["model_ready"](store, 0)
+        memory, arena = exports["memory"], exports["model_arena"](store)
+        for port in image.inputs:
+            memory.write(store, values[port.name].tobytes(), arena + port.offset)
+        assert exports["model_run"](store, 0) == 0
+        for port, wanted in zip(image.outputs, expected, strict=True):
+            content = memory.read(store, arena + port.offset, arena + port.offset + port.size_bytes)
+            np.testing.assert_allclose(np.frombuffer(content, np.float32), wanted.ravel(), rtol=0, atol=1e-5)
+
+
+TSC = shutil.which("tsc")
+_TYPED = """
+import { load, Model, Outputs } from "./model.mjs";
+const model: Model = await load(new URL("https://example.org/model.wasm"));
+const outputs: Outputs<"first"> = await model.run({ x: new Float32Array(12) }, "first");
+const y: Float32Array = outputs.y, size: number = model.signatures.other.inputs.z.size;
+model.reset();
+"""
+_WRONG = (
+    'await model.run({ x: new Int8Array(12) }, "first");',
+    'await model.run({ z: new Float32Array(12) }, "first");',
+    'await model.run({ x: new Float32Array(12) }, "second");',
+    "outputs.z;",
+    "new Model();",
+)
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(TSC is None, reason="no TypeScript (tsc) on the path")
+def test_types_are_checked_by_typescript(tmp_path: Path) -> None:
+    WebModule(shared(), tmp_path)
+    options = "--strict", "--noEmit", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom"
+    texts = {"good": _TYPED} | {f"wrong_{i}": _TYPED + wrong for i, wrong in enumerate(_WRONG)}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.mts").write_text(text)
+    command = str(TSC), *options, *(f"{name}.mts" for name in texts)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    complained = {line.split(".mts")[0] for line in done.stdout.splitlines() if ".mts(" in line}
+    assert complained == {*texts} - {"good"}, done.stdout
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with Browser() as opened:
@@ -156,6 +271,6 @@ def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
 def test_relaxed_instructions(type_: str, browser: Browser, tmp_path: Path) -> None:
     """Integers stay exact where an engine has them, by a probe; Node 20's are others, if it is told to have any."""
     made = quantize_models.quantized(images(), activations=type_)[0] if type_ else images()
-    module = WebModule(made, tmp_path, browser, relaxed=True)
+    module = WebModule(made, tmp_path, browser, relaxed=True, apart=True)
     check(module)
     assert '"dots"' in (tmp_path / "model.mjs").read_text() or type_ != "int8"

@@ -61,15 +61,20 @@ class WebModule:
     """A model exported for the web. browser: what runs it; by default Node does."""
 
     def __init__(
-        self, model: Any, folder: Path, browser: Browser | None = None, relaxed: bool = False, **given: Any
+        self,
+        model: Any,
+        folder: Path,
+        browser: Browser | None = None,
+        relaxed: bool = False,
+        apart: bool = False,
+        **given: Any,
     ) -> None:
         self.model, self.folder, self.drawn = model, folder, draft(model, WEB, **given)
         self.images = self.drawn.images
         self._browser = browser
         texts = {"steps.mjs": _STEPS, "node.mjs": _IN_NODE, "browser.mjs": _IN_BROWSER}
-        files = {name: text.encode() for name, text in texts.items()} | web_files(
-            self.drawn, "test.tflite", relaxed=relaxed
-        )
+        made = web_files(self.drawn, "test.tflite", relaxed=relaxed, apart=apart)
+        files = {name: text.encode() for name, text in texts.items()} | made
         for name, content in files.items():
             (folder / name).write_bytes(content)
 
