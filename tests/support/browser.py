@@ -37,7 +37,9 @@ class Browser:
     """Chromium with an empty profile, while a context lasts. under: a command that starts another, such as taskset."""
 
     def __init__(self, under: Sequence[str] = ()) -> None:
-        self._under, self._tasks, self._done = under, Queue[str](), Queue[dict[str, Any]]()
+        self._under = under
+        self._tasks: Queue[str] = Queue()
+        self._done: Queue[dict[str, Any]] = Queue()
         self._folders: list[Path] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
 
@@ -74,6 +76,7 @@ class Browser:
         self._server.server_close()
 
     def _start(self) -> None:
+        self._tasks, self._done = Queue(), Queue()  # a request of an earlier process may still wait at the others
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         command = *self._under, str(CHROMIUM), *_OPTIONS, f"--user-data-dir={self._profile.name}", self.address
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
