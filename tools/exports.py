@@ -3,7 +3,8 @@ interpreter's.
 
 Usage: PYTHONPATH=tests python -m tools.exports web|chromium|relaxed|c FILE...
 
-web: in Node; relaxed: in Chromium, with relaxed SIMD and weights apart. Prints a line a model: right, refused, or wrong.
+web: in Node; relaxed: in Chromium, with relaxed SIMD and weights apart. Prints a line a model: right, refused, or
+wrong.
 """
 
 import sys
