@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.cases import Case
 from litecl.delegate.export import files, wasm_sections
 from litecl.delegate.export.web import FILES
 from litecl.interpreter.errors import DelegateError
@@ -17,6 +18,7 @@ from litecl.interpreter.ops.binary import ATAN2, FLOOR_MOD, POW
 from litecl.interpreter.ops.unary import ABS, COS, NEG, SIN
 from litecl.interpreter.schema import TensorType
 from support import quantize_models, small_models, variable_models
+from support.all_cases import DEVICE_CASES, content
 from support.browser import Browser, needs_chromium
 from support.build import Graph, model
 from support.command import data, failure, small_model
@@ -263,6 +265,34 @@ def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     loaded, run = browser.run(tmp_path, "shown.mjs")
     assert "main_in0: FLOAT32 [1,9,7,3]" in loaded
     assert run.startswith("50 runs took ")
+
+
+_INTEGER = {TensorType.INT8, TensorType.UINT8, TensorType.INT16}
+_PRODUCTS = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BATCH_MATMUL"}
+
+
+def _integer_cases() -> list[Case]:
+    """Products whose requantization has many shifts, by channels of their own."""
+    of_products = [case for case in DEVICE_CASES if case.op.name in _PRODUCTS]
+    return [case for case in of_products if _INTEGER & {each.type for each in case.model().subgraphs[0].tensors}]
+
+
+@pytest.mark.nightly
+@needs_chromium
+@pytest.mark.parametrize("relaxed", [False, True])
+def test_integer_cases(relaxed: bool, browser: Browser, tmp_path: Path) -> None:
+    right, refused = 0, []
+    for i, case in enumerate(_integer_cases()[int(relaxed) :: 12]):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        try:
+            module = WebModule(content(case), folder, browser, relaxed=relaxed, dynamic_range="reference")
+        except DelegateError:
+            refused.append(case)
+            continue
+        check(module, random_steps(module, 2))
+        right += 1
+    assert right > 10 * len(refused)
 
 
 @pytest.mark.nightly
