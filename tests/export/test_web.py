@@ -135,14 +135,14 @@ def test_files_of_another_export_are_refused(tmp_path: Path) -> None:
     module.run(random_steps(module))
     kept = {name: (tmp_path / name).read_bytes() for name in names}
     wrong = "Error: the weights are not of the same export as model.mjs, or not complete"
-    for name, content, said in (
+    for name, replaced, said in (
         ("model.wasm", (other.folder / "model.wasm").read_bytes(), wrong.split("weights")[0] + "module is not of the"),
         ("model.weights", (other.folder / "model.weights").read_bytes(), wrong),
         ("model.weights", kept["model.weights"][:-1], wrong),
         ("model.weights", kept["model.weights"] + b"0", wrong),
         ("model.weights", b"", wrong),
     ):
-        (tmp_path / name).write_bytes(content)
+        (tmp_path / name).write_bytes(replaced)
         assert _refusal(module).startswith(said)
         (tmp_path / name).write_bytes(kept[name])
     module.run(random_steps(module))
