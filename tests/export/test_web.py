@@ -1,5 +1,6 @@
 """Models exported for the web, run by Node: all outputs are the interpreter's."""
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from support.browser import Browser, needs_chromium
 from support.build import Graph, model
 from support.command import data, failure, small_model
 from support.exported import HAS_ZIG, NONE, branching, check, images, random_steps, shared, spectrum
+from support.shared import GOLDEN
 from support.web_module import NODE, WebModule
 
 pytestmark = pytest.mark.skipif(NODE is None or not HAS_ZIG, reason="no Node on the path, or not the package ziglang")
@@ -265,6 +267,40 @@ def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     loaded, run = browser.run(tmp_path, "shown.mjs")
     assert "main_in0: FLOAT32 [1,9,7,3]" in loaded
     assert run.startswith("50 runs took ")
+
+
+_LOOPS = sorted(GOLDEN.glob("cf_while_*.json"))
+
+
+@pytest.mark.nightly
+@needs_chromium
+@pytest.mark.skipif(not _LOOPS, reason="../shared (goldens) is not beside this checkout")
+def test_the_loops_of_the_goldens(browser: Browser, tmp_path: Path) -> None:
+    """TensorFlow Lite's loops whose tensors keep their shapes; a run tells those of others."""
+    right = 0
+    for path in _LOOPS:
+        golden = json.loads(path.read_text())
+        model_file = GOLDEN / "models" / f"{path.stem}__graph.tflite"
+        names = golden["graph"]["subgraphs"][0]["inputs"]
+        (tmp_path / path.stem).mkdir()
+        for step in golden["steps"]:
+            shapes = {name: tuple(each["shape"]) for name, each in zip(names, step["feed"], strict=True)}
+            try:
+                module = WebModule(model_file, tmp_path / path.stem, browser, relaxed=True, shapes=shapes)
+            except DelegateError as error:
+                assert any(reason in str(error) for reason in ("known only at run time", "STRING", "changes shape"))
+                continue
+            (image,) = module.images.values()
+            feeds = {
+                port.name: np.array(each["data"], port.spec.dtype).reshape(each["shape"])
+                for port, each in zip(image.inputs, step["feed"], strict=True)
+            }
+            ((_, outputs),) = module.run([("", feeds)])
+            for output, expected in zip(outputs, step["expect"], strict=True):
+                if expected is not None:  # of an output that nothing checks
+                    np.testing.assert_array_equal(output.ravel(), expected["data"])
+            right += 1
+    assert right > len(_LOOPS) // 4
 
 
 _INTEGER = {TensorType.INT8, TensorType.UINT8, TensorType.INT16}
