@@ -25,7 +25,7 @@ from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.progress import phase, timed, waiting
 from litecl.delegate.region import constant_bytes, large_inputs, partition_rows, region_node, share_memory
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, WarmUp, summary, warn
-from litecl.delegate.report_details import kernel_name, with_details
+from litecl.delegate.report_details import kernel_name, steady, with_details
 from litecl.delegate.tuning import Demand
 from litecl.interpreter import limits
 from litecl.interpreter.buffers import Buffer, HostBuffer
@@ -116,6 +116,7 @@ class CLDelegation:
             copies=tuple(row for program in self._programs.values() for row in program.copies),
             halves=self._halves(),
             dynamic_range=self.options.dynamic_range if is_dynamic(self.original) else "",
+            deterministic=steady(self._rows, self.original) if self.options.deterministic else "",
         )
 
     def _halves(self) -> str:

@@ -73,6 +73,9 @@ class CLOptions:
         (docs/native.md). The device is then "native". A pack that is damaged, or for another machine, model or version
         of litecl, is a device failure.
     tuning: None uses the device's measurement by ``litecl devices --tuning``, or else the defaults.
+    deterministic: compute the same bits on every processor with fused multiply-add, with any number of threads
+        (docs/promises.md): plan for vectors of 8 floats everywhere, and use no tuning. The device is then "native". The
+        report names the nodes that this doesn't hold for.
     profile: measure the device time of every launch, within a region's kernel if the device can.
     strict: raise DelegateError if the device fails, instead of leaving the region to the CPU, or queueing its launches
         if it cannot be linked. Refusing an operator is not a failure.
@@ -130,6 +133,9 @@ class CLOptions:
         metadata=_flag("--programs", "a pack of programs, made by `litecl compile --for`", "PACK"),
     )
     tuning: Tuning | None = None
+    deterministic: bool = field(
+        default=False, metadata=_flag("--deterministic", "compute the same bits on every processor")
+    )
     profile: bool = False
     strict: bool = False
     max_loop_iterations: int | None = None
@@ -161,6 +167,8 @@ class CLOptions:
         for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):
             if value is not None and value < (0 if name.startswith("max_") else 1):
                 raise DelegateError(f"{name}: expected a positive number, got {value}")
+        if self.deterministic and self.tuning is not None:
+            raise DelegateError("deterministic: a tuning, which is of one processor, has no effect with it")
         seconds: Any = self.compile_timeout
         if seconds is not None and not (isinstance(seconds, Real) and float(seconds) > 0):
             raise DelegateError(f"compile_timeout: expected more than 0 s, got {seconds!r}")
