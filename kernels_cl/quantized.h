@@ -82,6 +82,10 @@ inline intv multiply_high(intv x, intv m) { return (int)(((long)x * m + (1L << 3
 typedef JOIN(long, HALF_VW) longh;
 #define AS_LONGH(x) JOIN(as_long, HALF_VW)(x)
 
+#if VW == 4 && defined(__wasm_simd128__)
+#define WASM_LANES 1
+#include "wasm_lanes.h"
+#else
 // Products of 32-bit integers as 64 bits, of even lanes and of odd ones. AVX2 multiplies even lanes, so odd ones are
 // copied there: a compiler that has shifted them no longer knows how small they are.
 inline longh multiply_even(intv x, intv y) { return (AS_LONGH(x) << 32 >> 32) * (AS_LONGH(y) << 32 >> 32); }
@@ -97,17 +101,40 @@ inline intv multiply_high(intv x, intv m) {
     return (LANES & 1) != 0 ? AS_INTV(odd << 1) : AS_INTV(even >> 31);
 }
 #endif
+#endif
+
+// Shifts of each lane by a number of bits of its own, to the right by up to 30; and integers narrowed to results.
+#ifdef WASM_LANES
+#define NARROWED_OUT narrowed_out
+#define SHIFT_LANES_LEFT shift_left_v
+#define SHIFT_LANES_RIGHT shift_right_v
+#else
+#define SHIFT_LANES_LEFT(x, n) ((x) << (n))
+#define SHIFT_LANES_RIGHT(x, n) ((x) >> (n))
+#define NARROWED_OUT(x) CONVERT(x, OUT)
+#endif
+
+// The quotient of a division by a power of two, rounded down, to the nearest, halves away from zero. mask: the power - 1.
+inline intv rounded_quotient(const intv quotient, const intv x, const intv mask) {
+    const intv most = (mask >> 1) - (x >> 31), rest = x & mask;
+    return quotient - ((most - rest) >> 31);  // plus one if the remainder is above a half; nothing can overflow
+}
 
 // x / 2^places, halves away from zero (RoundingDivideByPOT).
 inline intv divide_by_power_v(intv x, intv places) {
-    const intv mask = AS_INTV((((uintv)1) << AS_UINTV(places)) - 1);
-    const intv most = (mask >> 1) - (x >> 31), rest = x & mask;
-    return (x >> places) - ((most - rest) >> 31);  // plus one if the remainder is above a half; nothing can overflow
+    return rounded_quotient(x >> places, x, AS_INTV((((uintv)1) << AS_UINTV(places)) - 1));
 }
 
 // MultiplyByQuantizedMultiplier: x m 2^(left - right - 31), rounded to 32 bits, then once more, halves away from zero.
 inline intv requantize(intv x, intv m, intv left, intv right) {
     return divide_by_power_v(multiply_high(x << left, m), right);
+}
+
+// The same, with shifts of each lane's own.
+inline intv requantize_lanes(const intv x, const intv m, const intv left, const intv right) {
+    const intv y = multiply_high(SHIFT_LANES_LEFT(x, left), m);
+    const intv shifted = right > 30 ? y >> 31 : SHIFT_LANES_RIGHT(y, right);
+    return rounded_quotient(shifted, y, SHIFT_LANES_LEFT((intv)1, right) - 1);
 }
 
 inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
@@ -211,7 +238,9 @@ inline intv clamp_int(intv x, int low, int high) {
 }
 
 // Clamps to the bounds of a result. With SATURATED these are its type's, which narrowing instructions apply.
-#ifdef SATURATED
+#if defined(SATURATED) && defined(NARROWS_SUMS) && defined(WASM_LANES)
+#define BOUNDED(x, low, high) (x)  // narrowed_out saturates
+#elif defined(SATURATED)
 #define LEAST_OUT ((OUT)-1 < (OUT)0 ? -(1 << (8 * sizeof(OUT) - 1)) : 0)
 #define BOUNDED(x, low, high) clamp_int(x, LEAST_OUT, LEAST_OUT + (1 << 8 * sizeof(OUT)) - 1)
 #else
@@ -228,6 +257,11 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
 #if VW == 1
     const long added = ((long)stage[STAGE_ROW_THIRD * step] << 31) + (1L << 30);
     const int upper = (int)(((long)sum * stage[STAGE_ROW_MULTIPLIER * step] + added) >> 32);
+#elif defined(WASM_LANES)
+    const intv m = LOADI(stage + STAGE_ROW_MULTIPLIER * step), third = LOADI(stage + STAGE_ROW_THIRD * step);
+    const longh first = multiply_first(sum, m) + (1L << 30), last = multiply_last(sum, m) + (1L << 30);
+    const longh first_added = WIDENED_LANES(third.lo) << 31, last_added = WIDENED_LANES(third.hi) << 31;
+    const intv upper = UPPER_HALVES(first + first_added, last + last_added);
 #else
     const intv m = LOADI(stage + STAGE_ROW_MULTIPLIER * step);
     const longh added = AS_LONGH(LOADI(stage + STAGE_ROW_THIRD * step));
@@ -235,20 +269,22 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
     const longh even = multiply_even(sum, m) + even_added, odd = multiply_odd(sum, m) + odd_added;
     const intv upper = (LANES & 1) != 0 ? AS_INTV(odd) : AS_INTV(even >> 32);
 #endif
-    return BOUNDED(upper >> (LOADI(stage + STAGE_ROW_RIGHT * step) - 1), low, high);
+    return BOUNDED(SHIFT_LANES_RIGHT(upper, LOADI(stage + STAGE_ROW_RIGHT * step) - 1), low, high);
 }
 #elif defined(FOLDED)
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
     const intv right = LOADI(stage + STAGE_ROW_RIGHT * step);
     const intv y = multiply_high(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step));
-    return BOUNDED((y + LOADI(stage + STAGE_ROW_THIRD * step) + (right > 0 ? y >> 31 : (intv)0)) >> right, low, high);
+    const intv rounded = y + LOADI(stage + STAGE_ROW_THIRD * step) + (right > 0 ? y >> 31 : (intv)0);
+    return BOUNDED(SHIFT_LANES_RIGHT(rounded, right), low, high);
 }
 #else
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
 #ifdef REAL_FACTORS
     const intv y = scale(sum, (__global const Factor *)(stage + STAGE_ROW_THIRD * step));
 #else
-    const intv y = requantize(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step), LOADI(stage + STAGE_ROW_THIRD * step), LOADI(stage + STAGE_ROW_RIGHT * step));
+    const intv y = requantize_lanes(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step),
+                                    LOADI(stage + STAGE_ROW_THIRD * step), LOADI(stage + STAGE_ROW_RIGHT * step));
 #endif
     return BOUNDED(y + zero, low, high);
 }

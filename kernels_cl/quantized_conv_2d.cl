@@ -6,6 +6,7 @@
 // Sums of words may overflow 32 bits. Those of BLOCK_BYTES of a row do not, and are added up as wide sums.
 // Macros: MR, NV, PANEL; ACROSS, WEIGHT_BITS (patches.h); T, OUT, WORDS, FOLDED, RECTIFIED, SATURATED, REAL_FACTORS,
 // FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where row_factor is not 0.
+#define NARROWS_SUMS 1  // by NARROWED_OUT
 #include "gather_patches.h"
 #include <delegate.quantized.integer_product.QuantizedConvolution>
 
@@ -35,13 +36,20 @@ typedef struct {
 typedef intv Sums;
 #define FINISH(sum, stage) finish_sum(sum, stage, VW, c->bounds.zero, c->bounds.low, c->bounds.high)
 #endif
-#define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_ROWS * VW), OUT)
+#define FINISHED(sum, j) NARROWED_OUT(FINISH(sum, stage + (n0 / VW + j) * STAGE_ROWS * VW))
 
 // One row has few sums, which leaves registers for the rest of the kernel.
 #if MR == 1
 #define TILE_FUNCTION INLINE
 #else
 #define TILE_FUNCTION OUT_OF_LINE WIDE
+#endif
+
+// Rows share what is derived from a stage for WebAssembly.
+#ifdef WASM_LANES
+#define UNROLL_ROWS UNROLL
+#else
+#define UNROLL_ROWS UNROLL_BY_2
 #endif
 
 // MR pixels x NV vectors of columns from n0 on.
@@ -99,7 +107,7 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
         UNROLL for (int r = 0; r < MR; ++r) sums[r][j] = tile[r][j];
     if (columns >= TILE_COLUMNS && count >= MR) {
         UNROLL for (int j = 0; j < NV; ++j)
-            UNROLL_BY_2 for (int r = 0; r < MR; ++r)
+            UNROLL_ROWS for (int r = 0; r < MR; ++r)
                 *(__global Outv_u *)(out + r * g->columns + j * VW) = FINISHED(sums[r][j], j);
         return;
     }

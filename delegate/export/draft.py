@@ -1,6 +1,7 @@
 """A model prepared for export: loaded, resized, and planned for a machine."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,9 @@ def draft(
     the machine cannot run all of it.
     """
     if small:
-        machine, options = smaller(machine), options | {"tuning": SMALL}
+        machine = replace(smaller(machine), tuning=SMALL)
     device = ExportFound(machine.compiler())
-    delegate = CLDelegate(device=device, num_threads=1, strict=True, **options)
+    delegate = CLDelegate(device=device, num_threads=1, strict=True, **{"tuning": machine.tuning, **options})
     interpreter = Interpreter(model, delegates=[delegate])
     chosen = _signatures(interpreter.model, signature)
     for name, shape in (shapes or {}).items():

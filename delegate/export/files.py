@@ -4,12 +4,13 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from litecl.delegate.export.wasm_sections import custom_sections
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import whole_file
 
 MARK = "made by litecl"  # by which an export knows an earlier one's files: in the first line of a text
-_BINARY = (".a", ".wasm")
+SECTION = "litecl"  # of a module of WebAssembly, which has the mark
 _LINE_BYTES = 4096
 
 
@@ -27,7 +28,10 @@ def _is_own(path: Path) -> bool:
     if not path.is_file():
         return False
     with open_regular(path) as file:
-        return MARK.encode() in (file.read() if path.suffix in _BINARY else file.readline(_LINE_BYTES))
+        if path.suffix == ".wasm":
+            sections = custom_sections(file.read())
+            return any(name == SECTION.encode() and MARK.encode() in content for name, content in sections)
+        return MARK.encode() in (file.read() if path.suffix == ".a" else file.readline(_LINE_BYTES))
 
 
 def write(folder: Path, files: Mapping[str, bytes], examples: Collection[str]) -> list[str]:

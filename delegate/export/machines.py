@@ -1,11 +1,14 @@
 """The machines that a model can be exported for, beside those of packs: boards without a system, and WebAssembly."""
 
 from collections.abc import Mapping
+from dataclasses import field
 
+from litecl.delegate.export.web_tiles import WEB_TILES
 from litecl.delegate.native import compiler
 from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.compiler import MISSING, OF_ZIGLANG
 from litecl.delegate.native.kinds import HOST, KINDS, machine
+from litecl.delegate.tuning import Tuning
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError
 
@@ -16,11 +19,12 @@ _SYSTEMS = ("linux",)  # whose linkers take ELF archives
 
 @dataclass(frozen=True)
 class ExportMachine:
-    """A machine. target: clang's options that select it. options: others for every file."""
+    """A machine. target: clang's options that select it. options: others for every file. tuning: its tiles."""
 
     name: str
     target: tuple[str, ...]
     options: tuple[str, ...] = ()
+    tuning: Tuning = field(default_factory=Tuning)
 
     def compiler(self) -> Compiler:
         """Return the compiler for it. Raises DeviceNotFound without one, KernelBuildError for another than ziglang's,
@@ -42,7 +46,9 @@ _BARE: Mapping[str, ExportMachine] = {
         ("riscv32imc", "riscv32-unknown-none-elf", ("-march=rv32imc", "-mabi=ilp32")),
     )
 }
-WEB = ExportMachine("wasm32", ("-target", "wasm32-freestanding", "-msimd128", "-mbulk-memory"), (_NO_PIC,))
+_WASM = "-target", "wasm32-freestanding", "-msimd128", "-mbulk-memory"
+WEB = ExportMachine("wasm32", _WASM, (_NO_PIC,), WEB_TILES)
+WEB_RELAXED = ExportMachine("wasm32 with relaxed SIMD", (*_WASM, "-mrelaxed-simd"), (_NO_PIC,), WEB_TILES)
 
 
 def names() -> list[str]:
