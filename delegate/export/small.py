@@ -6,7 +6,7 @@ from litecl.delegate.cpu.schedules import DEFAULTS
 from litecl.delegate.export.machines import ExportMachine
 from litecl.delegate.tuning import TileShape, Tuning
 
-_ROWS, _PIXELS = TileShape(2, 1, 1.0), TileShape(1, 1, 1.0)
+_ROWS, _PIXELS = TileShape(2, 2, 1.0), TileShape(1, 1, 1.0)
 _PRODUCTS = "gemm", "conv_2d", "conv_3d", "conv_lines", "quantized_conv_2d", "hybrid_conv_2d"
 _DEPTHWISE = "depthwise_conv_2d", "quantized_depthwise_conv_2d", "quantized_depthwise_pairs"
 SMALL = Tuning(
@@ -20,4 +20,4 @@ SMALL = Tuning(
 
 def smaller(machine: ExportMachine) -> ExportMachine:
     """Return a machine whose compiler optimizes for size."""
-    return replace(machine, options=(*machine.options, "-Oz"))
+    return replace(machine, options=(*machine.options, "-Os"))

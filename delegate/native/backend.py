@@ -22,7 +22,11 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DeviceNotFound
 
 _NAME = "native"
-_WIDTHS = (("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4))  # floats in a register
+_ACROSS = "__ARM_FEATURE_MVE"  # Helium
+_WIDTHS = (  # floats in a register; the last are microcontrollers
+    *(("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4), (_ACROSS, 4)),
+    *(("__wasm_simd128__", 4), ("__ILP32__", 1)),
+)
 _IN_TURNS = frozenset({"__znver4__"})  # they execute a vector of 16 floats in two passes
 
 _LOCAL_BYTES = 1 << 15  # of a work-item, its own group, on the stack of its thread
@@ -65,7 +69,8 @@ class NativeFound:
         macros = self.compiler.macros
         width = next((width for macro, width in _WIDTHS if macro in macros), 4)
         turns = not _IN_TURNS.isdisjoint(macros)
-        return CpuTarget(width, self.threads, local_mem_bytes=_LOCAL_BYTES, takes_turns=turns)
+        across = _ACROSS in macros
+        return CpuTarget(width, self.threads, local_mem_bytes=_LOCAL_BYTES, takes_turns=turns, sums_across=across)
 
     def open(self, *, profile: bool, directory: Path | None) -> "NativeDevice":
         """See ``FoundDevice``."""

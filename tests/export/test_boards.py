@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from litecl.cases import Case
 from litecl.delegate.native import compiler
+from litecl.interpreter.errors import DelegateError
 from support import quantize_models, small_models
+from support.all_cases import DEVICE_CASES, content
 from support.boards import BOARDS, Board, BoardProgram
 from support.exported import HAS_ZIG, STRICT, CProgram, branching, check, images
 
@@ -27,6 +30,23 @@ def test_models(build: Any, board: Board, tmp_path: Path) -> None:
     if not board.is_here:
         pytest.skip(f"{board.command[0]} is not installed")
     check(BoardProgram(build(), board, tmp_path, small=build is integers))
+
+
+PRODUCTS = "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("case", [case for case in DEVICE_CASES if case.op.name in PRODUCTS][::12], ids=repr)
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.machine)
+def test_products(case: Case, board: Board, tmp_path: Path) -> None:
+    """By the instructions that a processor has for them: of bytes, words, 4 bits and floats."""
+    if not board.is_here:
+        pytest.skip(f"{board.command[0]} is not installed")
+    try:
+        program = BoardProgram(content(case), board, tmp_path, dynamic_range="reference")
+    except DelegateError as error:
+        pytest.skip(str(error))
+    check(program)
 
 
 @pytest.mark.nightly
