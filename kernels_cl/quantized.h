@@ -180,7 +180,7 @@ inline intv scale(intv x, __global const double *factors) {
 typedef ulong Factor;  // the bits of a float64
 typedef longh wideh;
 
-inline int round_half(const Real y) {
+OUT_OF_LINE int round_half(const Real y) {
     const int right = -y.exponent;
     if (y.mantissa == 0 || right > 54) return 0;
     if (right < 36) return y.negative ? -65536 : 65536;
@@ -194,7 +194,7 @@ inline int round_half(const Real y) {
     return y.negative ? -whole : whole;
 }
 
-inline intv scale(intv x, __global const ulong *factors) {
+OUT_OF_LINE intv scale(intv x, __global const ulong *factors) {
     intv y;
     for (int i = 0; i < VW; ++i) ((int *)&y)[i] = round_half(times(real_of_long(((int *)&x)[i]), real_of_bits(factors[i])));
     return y;
