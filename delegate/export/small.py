@@ -25,4 +25,4 @@ def small_tuning(width: int) -> Tuning:
 
 def smaller(machine: ExportMachine) -> ExportMachine:
     """Return a machine whose compiler optimizes for size."""
-    return replace(machine, options=(*machine.options, "-Os"))
+    return replace(machine, options=(*machine.options, "-Oz", "-mno-outline"))

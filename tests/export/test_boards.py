@@ -32,6 +32,27 @@ def test_models(build: Any, board: Board, tmp_path: Path) -> None:
     check(BoardProgram(build(), board, tmp_path, small=build is integers))
 
 
+SHARED = Path(__file__).parents[3] / "shared" / "models"
+PUBLIC = (
+    *("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "str_ww_ref_model", "ad01_int8"),
+    "../esphome-micro-wake-word-models/hey_jarvis",  # it keeps states
+)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.machine)
+def test_public_models(name: str, board: Board, small: bool, tmp_path: Path) -> None:
+    """MLPerf Tiny's integers to the bit, and little code with ``--size``."""
+    path = SHARED / "mlcommons-tiny" / f"{name}.tflite"
+    if not board.is_here or not path.exists():
+        pytest.skip(f"{board.command[0]} is not installed, or there is no {path}")
+    program = BoardProgram(path, board, tmp_path, small=small)
+    check(program)
+    assert not small or program.sizes.flash_bytes - len(program.drawn.constants) < 64000
+
+
 PRODUCTS = "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"
 
 

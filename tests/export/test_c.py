@@ -1,5 +1,8 @@
 """Models exported for C programs: all outputs are the interpreter's."""
 
+import json
+import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from litecl.cli import main
 from litecl.delegate.export.c_program import c_files
 from litecl.delegate.export.draft import draft
 from litecl.delegate.export.machines import export_machine
@@ -39,8 +43,10 @@ from support.exported import (
     shared,
     spectrum,
 )
+from support.pages import ROOT
 
 RNG = np.random.default_rng(4)
+RUSTC = shutil.which("rustc")
 NONE = NoOptions()
 
 
@@ -201,6 +207,24 @@ def test_zig_builds_the_program(build: Callable[[], Model], tmp_path: Path) -> N
     found = compiler.found()
     assert found is not None
     check(CProgram(build(), tmp_path, STRICT, cc=(found.command[0], "cc")))
+
+
+@needs_cc
+@pytest.mark.skipif(RUSTC is None, reason="no rustc on the path")
+def test_rust_calls_it(tmp_path: Path) -> None:
+    """By the guide's program."""
+    assert main(["sample", str(tmp_path)]) == 0
+    sample, folder = tmp_path / "model.tflite", tmp_path / "digits"
+    folder.mkdir()
+    CProgram(sample, folder)
+    (source,) = re.findall(r"^```rust\n(.*?)^```", (ROOT / "docs/guides/export.md").read_text(), re.M | re.S)
+    (tmp_path / "main.rs").write_text(source)
+    subprocess.run([str(RUSTC), "main.rs", "-C", "link-arg=digits/model.a"], cwd=tmp_path, check=True)
+    printed = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
+    status, probabilities = printed.split(" ", 1)
+    expected = small_models.run(small_models.reference(sample), np.full((1, 8, 8, 3), 0.5, np.float32))
+    assert status == "0"
+    np.testing.assert_allclose(np.float32(json.loads(probabilities)), expected[0], rtol=1e-5, atol=1e-7)
 
 
 @needs_cc
