@@ -57,7 +57,7 @@ PRODUCTS = "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "S
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("case", [case for case in DEVICE_CASES if case.op.name in PRODUCTS][::12], ids=repr)
+@pytest.mark.parametrize("case", [case for case in DEVICE_CASES if case.op.name in PRODUCTS][::24], ids=repr)
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.machine)
 def test_products(case: Case, board: Board, tmp_path: Path) -> None:
     """By the instructions that a processor has for them: of bytes, words, 4 bits and floats."""
