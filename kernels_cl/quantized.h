@@ -68,8 +68,11 @@ inline intv dot2(intv sum, intv x, intv w) { return sum + (x << 16 >> 16) * (w <
 
 // x m / 2^31, halves rounded up (SaturatingRoundingDoublingHighMul, for m >= 0).
 #if VW == 1
+#define HALF_VW 1
 typedef long longh;
 #define AS_LONGH(x) as_long(x)
+#define LOW_HALF(x) (x)
+#define HIGH_HALF(x) 0  // none
 inline intv multiply_high(intv x, intv m) { return (int)(((long)x * m + (1L << 30)) >> 31); }
 #else
 #if VW == 16
@@ -81,6 +84,8 @@ inline intv multiply_high(intv x, intv m) { return (int)(((long)x * m + (1L << 3
 #endif
 typedef JOIN(long, HALF_VW) longh;
 #define AS_LONGH(x) JOIN(as_long, HALF_VW)(x)
+#define LOW_HALF(x) ((x).lo)
+#define HIGH_HALF(x) ((x).hi)
 
 #if VW == 4 && defined(__wasm_simd128__)
 #define WASM_LANES 1
@@ -96,6 +101,9 @@ inline longh multiply_odd(intv x, intv y) { return multiply_even(ODD_LANES(x), O
 inline longh multiply_odd(intv x, intv y) { return (AS_LONGH(x) >> 32) * (AS_LONGH(y) >> 32); }
 #endif
 
+#ifdef MULTIPLY_HIGH
+inline intv multiply_high(intv x, intv m) { return MULTIPLY_HIGH(x, m); }
+#else
 inline intv multiply_high(intv x, intv m) {
     const longh middle = 1L << 30, even = multiply_even(x, m) + middle, odd = multiply_odd(x, m) + middle;
     return (LANES & 1) != 0 ? AS_INTV(odd << 1) : AS_INTV(even >> 31);
@@ -146,7 +154,6 @@ inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier
 #include "float64.h"
 #if VW == 1
 typedef int inth;
-#define HALF_VW 1
 #define CONVERT_H(x, type) ((type)(x))
 #else
 typedef JOIN(int, HALF_VW) inth;
@@ -199,7 +206,7 @@ inline intv scale(intv x, __global const double *factors) {
 typedef ulong Factor;  // the bits of a float64
 typedef longh wideh;
 
-inline int round_half(const Real y) {
+OUT_OF_LINE int round_half(const Real y) {
     const int right = -y.exponent;
     if (y.mantissa == 0 || right > 54) return 0;
     if (right < 36) return y.negative ? -65536 : 65536;
@@ -213,7 +220,7 @@ inline int round_half(const Real y) {
     return y.negative ? -whole : whole;
 }
 
-inline intv scale(intv x, __global const ulong *factors) {
+OUT_OF_LINE intv scale(intv x, __global const ulong *factors) {
     intv y;
     for (int i = 0; i < VW; ++i) ((int *)&y)[i] = round_half(times(real_of_long(((int *)&x)[i]), real_of_bits(factors[i])));
     return y;
@@ -252,7 +259,7 @@ inline intv clamp_int(intv x, int low, int high) {
 // slot holds the term that rounds the right shift and adds the zero point. With RECTIFIED, in addition, results of
 // negative sums are clamped away and all columns have a right shift: rounding twice then equals rounding down once,
 // applied to the 64-bit product plus all terms. With REAL_FACTORS a float64 takes the slots of the shifts.
-#ifdef RECTIFIED
+#if defined(RECTIFIED) && !defined(MULTIPLY_HIGH)
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
 #if VW == 1
     const long added = ((long)stage[STAGE_ROW_THIRD * step] << 31) + (1L << 30);
@@ -271,7 +278,7 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
 #endif
     return BOUNDED(SHIFT_LANES_RIGHT(upper, LOADI(stage + STAGE_ROW_RIGHT * step) - 1), low, high);
 }
-#elif defined(FOLDED)
+#elif defined(FOLDED) || defined(RECTIFIED)
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
     const intv right = LOADI(stage + STAGE_ROW_RIGHT * step);
     const intv y = multiply_high(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step));
@@ -298,8 +305,12 @@ inline intv finish_wide(const wideh sums[2], __global const int *stage, int low,
     __global const Factor *factors = (__global const Factor *)stage + WIDE_ROW_FACTOR * VW;
 #ifdef cl_khr_fp64
     const inth first = round_half((sums[0] + LOADD(biases)) * LOADD(factors));
+#if VW == 1
+    return clamp_int(first, low, high);
+#else
     const inth second = round_half((sums[1] + LOADD(biases + HALF_VW)) * LOADD(factors + HALF_VW));
     return clamp_int((intv)(first, second), low, high);
+#endif
 #else
     intv y;
     for (int i = 0; i < VW; ++i) {

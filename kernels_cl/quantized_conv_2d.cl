@@ -59,7 +59,9 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
                                  const int count, const int n0) {
     __global const Gather *restrict p = &c->gather;
     __global const Geometry *restrict g = &p->window;
+#ifndef ACROSS
     weights = weights_at(weights, column_bytes(RUNS(p), p->run_bytes), n0);
+#endif
 #ifdef WIDE_SUMS
     Sums tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r)
@@ -72,8 +74,8 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
         multiply_gathered(part, rows + k, weights + (size_t)k * PANEL, p->row_step, 1, bytes, 0);
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) {
-                tile[r][j].halves[0] += CONVERT_H(part[r][j].lo, WIDE_TYPE);
-                tile[r][j].halves[1] += CONVERT_H(part[r][j].hi, WIDE_TYPE);
+                tile[r][j].halves[0] += CONVERT_H(LOW_HALF(part[r][j]), WIDE_TYPE);
+                tile[r][j].halves[1] += CONVERT_H(HIGH_HALF(part[r][j]), WIDE_TYPE);
             }
     }
 #else
@@ -83,7 +85,7 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
         UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = WEIGHT_BITS == 8 ? bias : (intv)0;
     }
 #ifdef ACROSS
-    tile[0][0] += multiply_across(rows, weights, p->row_bytes, g->group_columns);
+    multiply_across(tile, rows, weights, p->row_step, p->row_bytes, n0, MIN(g->group_columns - n0, VW));
 #else
     multiply_gathered(tile, rows, weights, p->row_step, RUNS(p), p->run_bytes, p->run_step);
 #endif

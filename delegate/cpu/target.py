@@ -19,7 +19,8 @@ _FOUR = 4  # bytes that a lane multiplies at once
 @dataclass(frozen=True)
 class CpuTarget:
     """A CPU. vector_width: floats in a register, 8 with AVX2, 16 with AVX-512. compute_units: threads. takes_turns:
-    whether an operation on a vector of 16 takes as long as two on vectors of 8. The rest: see ``Target``.
+    whether an operation on a vector of 16 takes as long as two on vectors of 8. sums_across: whether an instruction
+    adds up the products of two vectors of bytes. The rest: see ``Target``.
     """
 
     vector_width: int
@@ -29,6 +30,7 @@ class CpuTarget:
     local_mem_bytes: int = 0
     tuning: Tuning = field(default_factory=Tuning)
     takes_turns: bool = False
+    sums_across: bool = False
     own: ClassVar[Own] = {}  # what is shared is a CPU's way
 
     @property
@@ -92,9 +94,14 @@ class CpuTarget:
         width, shape = least_waste(fitting or shapes, rows, columns)
         return Tile(shape.rows, shape.vectors, width, (panel if fitting else shape.vectors) * width)
 
-    def tile_across(self, columns: int, depth: int) -> Tile | None:
+    def tile_across(self, rows: int, columns: int, depth: int) -> Tile | None:
         """See ``Target``."""
         width = self.vector_width
+        if self.sums_across:
+            _, shape = least_waste([(width, shape) for shape in schedules.ROWS_ACROSS], rows, columns)
+            return Tile(shape.rows, 1, width, width, across=True)
+        if rows > 1:
+            return None
         plain = self.tile_for("", 1, columns).columns
         packed = -(-columns // plain) * (plain // width) * -(-depth // _FOUR)
         across = columns * (-(-depth // (_FOUR * width)) + schedules.SUM_OF_LANES)

@@ -1,7 +1,6 @@
 """A model prepared for export: loaded, resized, and planned for a machine."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.export.device import ExportFound
 from litecl.delegate.export.image import Constants, Image, first_variables, image_of
 from litecl.delegate.export.machines import ExportMachine
-from litecl.delegate.export.small import SMALL, smaller
+from litecl.delegate.export.small import small_tuning, smaller
 from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.dataclass import dataclass
@@ -60,9 +59,10 @@ def draft(
     the machine cannot run all of it.
     """
     if small:
-        machine = replace(smaller(machine), tuning=SMALL)
+        machine = smaller(machine)
     device = ExportFound(machine.compiler())
-    delegate = CLDelegate(device=device, num_threads=1, strict=True, **{"tuning": machine.tuning, **options})
+    tuning = small_tuning(device.target().vector_width) if small else machine.tuning
+    delegate = CLDelegate(device=device, num_threads=1, strict=True, **{"tuning": tuning, **options})
     interpreter = Interpreter(model, delegates=[delegate])
     chosen = _signatures(interpreter.model, signature)
     for name, shape in (shapes or {}).items():

@@ -1,5 +1,6 @@
 """The object files of a library: kernels, the walker of their tables, and a C file that holds tables and constants."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 from litecl.delegate.backend.sources import Defines
 from litecl.delegate.export.device import ExportFound
 from litecl.delegate.export.draft import Draft
-from litecl.delegate.export.files import MARK
+from litecl.delegate.export.files import UNSEALED
 from litecl.delegate.export.image import Image
 from litecl.delegate.export.machines import ExportMachine
 from litecl.delegate.kit.shared import packed
@@ -23,6 +24,7 @@ from litecl.interpreter.run.variables import VariableKey
 
 _RUN = "run_region"
 _ALONE = 1  # thread
+_VERSION_DIGITS = 16
 _TYPES = "char", "uchar", "short", "ushort"
 
 # Signatures share the arena. With states, that of one run last has them there; the others' are in the store.
@@ -127,6 +129,13 @@ def objects(drawn: Draft, name: str, interface: str, *, apart: bool = False) -> 
         return [*compiler.compile([unit]), *kernels]
 
 
+def version(drawn: Draft, name: str, interface: str) -> str:
+    """Return a digest of what a library of an interface computes, and on which data."""
+    programs = [image.program for image in drawn.images.values() if image.program is not None]
+    text = _Source(drawn, name, programs).text(interface, Path("constants"))
+    return hashlib.sha256(text.encode() + drawn.constants).hexdigest()[:_VERSION_DIGITS]
+
+
 def _renamed(programs: Sequence[RegionProgram], name: str, width: int) -> dict[str, str]:
     """Return macros that put a model's name before all global symbols, so that several models can be linked together,
     even of different versions of litecl. width: of a vector.
@@ -170,7 +179,7 @@ class _Source:
         embedded = f'static const _Alignas(64) u8 constants[] = {{\n#embed "{constants}"\n}};\n'
         store = f"static u8 store[{self._store_bytes}];\nstatic int current;\n"
         return _TEXT % {
-            "mark": MARK,
+            "mark": UNSEALED,
             "declared": self._declared() if self._programs else "",
             "constants": (declared if constants is None else embedded) if drawn.constants else "",
             "arena_bytes": drawn.arena_bytes,

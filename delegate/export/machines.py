@@ -14,6 +14,7 @@ from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuild
 
 _NO_PIC = "-fno-pic"  # only a system's loader wants code that runs at any address
 _FRAMES = "-fstack-size-section"  # what archive.py reads
+_NO_DOUBLES = ("-Xclang", "-cl-ext=-cl_khr_fp64")  # which would be software's; kernels have integers for them
 _SYSTEMS = ("linux",)  # whose linkers take ELF archives
 
 
@@ -39,11 +40,11 @@ class ExportMachine:
 
 
 _BARE: Mapping[str, ExportMachine] = {
-    name: ExportMachine(name, ("-target", triple, *options), (_NO_PIC, _FRAMES))
-    for name, triple, options in (
-        ("cortex-m55", "thumbv8.1m.main-none-eabihf", ("-mcpu=cortex-m55",)),
-        ("cortex-m4", "thumbv7em-none-eabihf", ("-mcpu=cortex-m4",)),
-        ("riscv32imc", "riscv32-unknown-none-elf", ("-march=rv32imc", "-mabi=ilp32")),
+    name: ExportMachine(name, ("-target", triple, *options), (_NO_PIC, _FRAMES, *others))
+    for name, triple, options, others in (
+        ("cortex-m55", "thumbv8.1m.main-none-eabihf", ("-mcpu=cortex-m55",), ()),
+        ("cortex-m4", "thumbv7em-none-eabihf", ("-mcpu=cortex-m4",), _NO_DOUBLES),
+        ("riscv32imc", "riscv32-unknown-none-elf", ("-march=rv32imc", "-mabi=ilp32"), _NO_DOUBLES),
     )
 }
 _WASM = "-target", "wasm32-freestanding", "-msimd128", "-mbulk-memory"
