@@ -40,7 +40,8 @@ PRODUCTS: Products = ((5, _REGISTERS), (2, _always(4, 2)), (0, _always(1, 4)))
 """Tiles of a product by its least number of rows. With few rows a tile has as many columns as it has registers."""
 
 _IN_TURNS: Products = ((5, _REGISTERS_IN_TURNS), *PRODUCTS[1:])
-PRODUCTS_BY_KERNEL: Mapping[str, Products] = {"gemm": ((5, _MORE_REGISTERS), *PRODUCTS[1:])}
+_MORE_PRODUCTS: Products = ((5, _MORE_REGISTERS), *PRODUCTS[1:])
+PRODUCTS_BY_KERNEL: Mapping[str, Products] = {"gemm": _MORE_PRODUCTS, "winograd": _MORE_PRODUCTS}
 PRODUCTS_IN_TURNS: Mapping[str, Products] = {"gemm": _IN_TURNS, "winograd": _IN_TURNS}
 """Kernels with other tiles; the second where vectors take turns (``CpuTarget.takes_turns``)."""
 
