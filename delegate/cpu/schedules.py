@@ -46,7 +46,7 @@ PRODUCTS_IN_TURNS: Mapping[str, Products] = {"gemm": _IN_TURNS, "winograd": _IN_
 """Kernels with other tiles; the second where vectors take turns (``CpuTarget.takes_turns``)."""
 
 AT_ONCE: TilesByWidth = {16: (TileShape(16, 1, 1.0),)}
-"""Tiles for all patches of a small image: they read a panel of large weights once, so that memory is never idle."""
+"""Tiles that read a panel of large weights once for all patches of a small image, so that memory is never idle."""
 
 PANELS: Mapping[str, int] = {"hybrid_conv_2d": 4}
 """Vectors in a panel of kernels whose products read the same weights for any number of rows; else a tile's."""

@@ -21,6 +21,7 @@ _BLOCK = 32  # columns
 _LINE = 16  # floats, of a cache
 _LEAST_PATCHES = 16  # with fewer, weights four times as large cost more than is gained
 _LARGE_WEIGHTS_BYTES = 1 << 20  # weights too large for the second-level cache are read once for every block
+_FAR_WEIGHTS_BYTES = 1 << 22  # weights whose reading takes longer than a tile loses that is one vector wide
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def _share(patches: int, g: Geometry, target: CpuTarget) -> _Share:
     schedule = target.schedule("winograd")
     if 4 * 36 * g.columns * g.channels > _LARGE_WEIGHTS_BYTES:
         scratch_bytes, (rows, parts) = schedule.far_bytes, by_unit(target, patches, _LEAST_PATCHES)
-        tile = _streaming(-(-patches // rows), g.columns, target)
+        tile = _streaming(-(-patches // rows), g, target)
     else:
         scratch_bytes, (rows, parts) = schedule.near_bytes, (items("winograd", target), 1)
         tile = target.tile_for("winograd", patches, g.columns)
@@ -125,8 +126,9 @@ def _share(patches: int, g: Geometry, target: CpuTarget) -> _Share:
     return _Share(tile, -(-bands * tile.rows // block) * block, columns, block)
 
 
-def _streaming(patches: int, columns: int, target: CpuTarget) -> Tile:
-    """Return the tile for weights that come from memory: one for all patches of a work-item if there is any."""
+def _streaming(patches: int, g: Geometry, target: CpuTarget) -> Tile:
+    """Return the tile for weights that come from memory: a tall one, which reads them least often, if it fits."""
     at_once = schedules.AT_ONCE.get(target.vector_width, ())
-    whole = not target.takes_turns and any(patches <= shape.rows for shape in at_once)
-    return target.tile_for("winograd", patches, columns, among=schedules.AT_ONCE if whole else None)
+    far = 4 * 36 * g.columns * g.channels > _FAR_WEIGHTS_BYTES
+    tall = not target.takes_turns and any(patches == n or (far and patches % n == 0) for n in (t.rows for t in at_once))
+    return target.tile_for("winograd", patches, g.columns, among=schedules.AT_ONCE if tall else None)
