@@ -110,6 +110,7 @@ inline intv multiply_high(intv x, intv m) {
 }
 #endif
 #endif
+#endif
 
 // Shifts of each lane by a number of bits of its own, to the right by up to 30; and integers narrowed to results.
 #ifdef WASM_LANES
