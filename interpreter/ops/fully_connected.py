@@ -43,8 +43,8 @@ def output_shape(options: FullyConnectedOptions, x: Shape, weights: Shape) -> Sh
 
 def _infer(options: FullyConnectedOptions, inputs: Specs) -> list[TensorSpec]:
     x, weights = require.present(inputs, 2)
-    require.types(x, (*types.FLOAT, TensorType.FLOAT16, *rescale.INTEGERS))
-    require.factors(x, weights, (TensorType.FLOAT16,) if halves.is_half(x) else (*hybrid.WEIGHTS, TensorType.INT16))
+    require.types(x, (*types.FLOAT, *rescale.INTEGERS))
+    require.factors(x, weights, (*hybrid.WEIGHTS, TensorType.INT16))
     require.rank(weights, exactly=2)
     check_bias(inputs, 2, weights.static_shape[0])
     shape = output_shape(options, x.static_shape, weights.static_shape)
@@ -73,8 +73,6 @@ def _bind(options: FullyConnectedOptions, inputs: Specs, outputs: Sequence[Tenso
     x, weights = require.present(inputs, 2)
     if x.type == TensorType.FLOAT32:
         return _hybrid(weights) if hybrid.applies(x, weights) else None
-    if halves.is_half(x):
-        return halves.in_floats(_run, outputs)
     return (_shuffled if options.weights_format == _SHUFFLED else _integer)(options, inputs, outputs[0])
 
 
@@ -155,14 +153,17 @@ def _lowest(options: FullyConnectedOptions, inputs: Specs) -> int:
     return 5 if options.keep_num_dims else 1
 
 
-FULLY_CONNECTED = Op(
-    "FULLY_CONNECTED",
-    versions=range(1, 15),
-    options=FullyConnectedOptions,
-    infer=_infer,
-    run=_run,
-    bind=_bind,
-    declared_types=True,
-    integers=Integers(weights={1: 0}, bias=2),
-    lowest=lowest.most(_lowest, lowest.integers(4, 7)),
+FULLY_CONNECTED = halves.also(
+    Op(
+        "FULLY_CONNECTED",
+        versions=range(1, 15),
+        options=FullyConnectedOptions,
+        infer=_infer,
+        run=_run,
+        bind=_bind,
+        declared_types=True,
+        integers=Integers(weights={1: 0}, bias=2),
+        lowest=lowest.most(_lowest, lowest.integers(4, 7)),
+    ),
+    loose=(2,),
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic import fixed_point, halves
 from litecl.interpreter.arithmetic.quantized_unary import BYTES, QUANTIZED, real_ratio, symmetric
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
@@ -53,4 +53,6 @@ def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
     return run
 
 
-PRELU = Op("PRELU", options=NoOptions, infer=_infer, run=_run, bind=_bind, integers=Integers(weights={1: None}))
+PRELU = halves.also(
+    Op("PRELU", options=NoOptions, infer=_infer, run=_run, bind=_bind, integers=Integers(weights={1: None}))
+)

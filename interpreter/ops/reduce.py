@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic import fixed_point, halves
 from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.arithmetic.quantized_unary import QUANTIZED, symmetric
 from litecl.interpreter.dataclass import dataclass
@@ -75,7 +75,8 @@ def _reducer(
         return kernel(bound(x, outputs[0])) if bound and require.is_quantized(x) else None
 
     op = Op(name, options=ReducerOptions, infer=infer, run=kernel(function), bind=bind, versions=versions)
-    return replace(op, lowest=lowest, integers=integers)
+    op = replace(op, lowest=lowest, integers=integers)
+    return halves.also(op) if TensorType.FLOAT32 in allowed else op
 
 
 def _sum(x: Array, axes: Axes, keep: bool) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
+from litecl.interpreter.arithmetic import exact, halves, hybrid, rescale, weighted
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
@@ -149,15 +149,19 @@ def _lowest(options: object, inputs: Specs) -> int:
     return 3 if len(inputs) == 4 else 1  # with a bias
 
 
-TRANSPOSE_CONV = Op(
-    "TRANSPOSE_CONV",
-    versions=range(1, 6),
-    options=TransposeConvOptions,
-    infer=_infer,
-    run=_run,
-    bind=_bind,
-    integers=Integers(weights={1: 0}, bias=3),
-    lowest=lowest.most(_lowest, lowest.integers(2)),
+TRANSPOSE_CONV = halves.also(
+    Op(
+        "TRANSPOSE_CONV",
+        versions=range(1, 6),
+        options=TransposeConvOptions,
+        infer=_infer,
+        run=_run,
+        bind=_bind,
+        integers=Integers(weights={1: 0}, bias=3),
+        lowest=lowest.most(_lowest, lowest.integers(2)),
+    ),
+    x=2,
+    loose=(1, 3),
 )
 
 
