@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cached_property
 
+from litecl.delegate.analysis import halves
 from litecl.delegate.analysis.cost import mostly_integers, work_flops
 from litecl.delegate.analysis.explicit import Explicit, explicit
 from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
@@ -76,8 +77,8 @@ class CLDelegation:
         shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
         model, specs = with_lists_in_place(self.original, self.specs, shapes)
         self._changed = {i for i, graph in enumerate(graphs) if model.subgraphs[i] is not graph}
-        self.planned = explicit(model, specs)
-        self.loaded = explicit(self.original, self.specs) if self._changed else self.planned
+        self.planned = halves.widened(explicit(model, specs))
+        self.loaded = halves.widened(explicit(self.original, self.specs)) if self._changed else self.planned
         start_s = time.perf_counter()
         with timed() as self._phases, waiting(self.options.compile_timeout):
             self._rewrite()
@@ -120,10 +121,15 @@ class CLDelegation:
 
     def _halves(self) -> str:
         """Describe the use of half precision in one line; "" without any."""
-        if self._device is None or not self.options.halves:
+        if self._device is None:
             return ""
-        kept = f"; {counted(len(self._in_float), 'node')} kept in float32" if self._in_float else ""
-        return f"fp16: large weights are halves, arithmetic is in float32{kept}"
+        lines = []
+        if self.options.halves:
+            kept = f"; {counted(len(self._in_float), 'node')} kept in float32" if self._in_float else ""
+            lines.append(f"fp16: large weights are halves, arithmetic is in float32{kept}")
+        if any(self.planned.halves):
+            lines.append("FLOAT16 tensors are float32 within regions, and rounded where they leave one")
+        return "; ".join(lines)
 
     def _detailed(self) -> tuple[NodeRow, ...]:
         works = [work for program in self._programs.values() for work in program.plan.works]
