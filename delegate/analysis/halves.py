@@ -34,25 +34,28 @@ def widened(source: Explicit) -> Explicit:
         tuple(_wide(spec) if t in own else spec for t, spec in enumerate(specs))
         for own, specs in zip(halves, source.specs, strict=True)
     ]
-    graphs = tuple(_without_dequantize(*pair) for pair in zip(source.model.subgraphs, halves, strict=True))
+    graphs = tuple(_rewritten(*pair) for pair in zip(source.model.subgraphs, halves, strict=True))
     return replace(source, model=replace(source.model, subgraphs=graphs), specs=specs, halves=halves)
 
 
 def _halves(graph: Subgraph, specs: Sequence[TensorSpec]) -> frozenset[int]:
-    used = {t for node in graph.nodes for t in (*node.inputs, *node.outputs)}
+    used = {*graph.inputs, *graph.outputs, *(t for node in graph.nodes for t in (*node.inputs, *node.outputs))}
     plain = {t for node in graph.nodes if node.op not in (*_TYPED, *_FROM_HALVES) for t in node.inputs}
     return frozenset(
         t for t in used if t != ABSENT and specs[t].type == TensorType.FLOAT16 and (specs[t].data is None or t in plain)
     )
 
 
-def _without_dequantize(graph: Subgraph, halves: frozenset[int]) -> Subgraph:
+def _rewritten(graph: Subgraph, halves: frozenset[int]) -> Subgraph:
+    tensors = tuple(
+        replace(spec, type=TensorType.FLOAT32) if t in halves else spec for t, spec in enumerate(graph.tensors)
+    )
     cast = CastOptions(TensorType.FLOAT32, TensorType.FLOAT32)
     nodes = (
         replace(node, op=CAST, options=cast) if node.op is DEQUANTIZE and node.inputs[0] in halves else node
         for node in graph.nodes
     )
-    return replace(graph, nodes=tuple(nodes))
+    return replace(graph, tensors=tensors, nodes=tuple(nodes))
 
 
 def _wide(spec: TensorSpec) -> TensorSpec:

@@ -187,5 +187,5 @@ CONV_2D = halves.also(
         integers=Integers(weights={1: 0}, bias=2),
         lowest=lowest.most(lowest.hybrid(5), lowest.integers(3, 4)),
     ),
-    loose=(1, 2),
+    loose=(2,),
 )
