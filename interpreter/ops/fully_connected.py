@@ -73,11 +73,8 @@ def _bind(options: FullyConnectedOptions, inputs: Specs, outputs: Sequence[Tenso
     x, weights = require.present(inputs, 2)
     if x.type == TensorType.FLOAT32:
         return _hybrid(weights) if hybrid.applies(x, weights) else None
-    return (_shuffled if options.weights_format == _SHUFFLED else _integer)(options, inputs, outputs[0])
-
-
-def _integer(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) -> Run:
-    x, weights = require.present(inputs, 2)
+    if options.weights_format == _SHUFFLED:
+        return _shuffled(options, inputs, outputs[0])
     # 16-bit weights and sparse ones have kernels of their own; all others are scaled in float64.
     own = weights.type == TensorType.INT16 or weights.sparsity is not None
     if own:
@@ -85,7 +82,14 @@ def _integer(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) 
     else:
         wide = weighted.is_wide(x, require.optional(inputs, 2), options.quantized_bias_type)
         factor_of = rescale.real if wide else rescale.real_of_32_bits
-    coarse = own and not weighted.per_channel(weights)
+    return integer(options, inputs, outputs[0], factor_of, coarse=own and not weighted.per_channel(weights))
+
+
+def integer(
+    options: FullyConnectedOptions, inputs: Specs, output: TensorSpec, factor_of: rescale.FactorOf, *, coarse: bool
+) -> Run:
+    """Return the kernel of integers, whose sums are scaled by ``factor_of``. coarse: see ``weighted.scaling``."""
+    x, weights = require.present(inputs, 2)
     function = options.fused_activation_function
     scaling = weighted.scaling(function, x, weights, output, factor_of, coarse=coarse)
     ready = exact.once([weights, require.optional(inputs, 2)], lambda matrix, bias: scaling.weighted(matrix.T, bias))

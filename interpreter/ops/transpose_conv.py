@@ -104,11 +104,12 @@ def _transposed(options: TransposeConvOptions, size: Array, filter_: Array, x: A
 def _bind(options: TransposeConvOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     _, filter_, x = require.present(inputs, 3)
     if x.type in rescale.INTEGERS:
-        return _integer(options, inputs, outputs[0])
+        return integer(options, inputs, outputs[0])
     return _hybrid(hybrid.scales_of(filter_)) if hybrid.applies(x, filter_) else None
 
 
-def _integer(options: TransposeConvOptions, inputs: Specs, output: TensorSpec) -> Run:
+def integer(options: TransposeConvOptions, inputs: Specs, output: TensorSpec) -> Run:
+    """Return the kernel of integers."""
     _, filter_, x = require.present(inputs, 3)
     bias = require.optional(inputs, 3)
     scaling = weighted.convolution_scaling(
