@@ -114,6 +114,8 @@ def why_not(
         return refusal(index, position, source, inner) or _unfit(inputs, outputs)
     cl_op = options.cl_ops.get(node.op)
     if cl_op is None:
+        if any(op.name == node.op.name for op in options.cl_ops):
+            return f"{node.op.name}: the device computes LiteRT's numbers, not those that the interpreter was asked for"
         return f"no device kernel for {node.op.name}"
     record, results = cl_op.select(inputs, outputs), [*outputs, *(known[t] for t in node.intermediates)]
     more = _COMPLEX if record.of_complex else frozenset()
