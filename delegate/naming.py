@@ -69,7 +69,8 @@ def named(devices: Sequence[N], wanted: int | str) -> N:
     fault = f"there is no device {wanted!r}"
     if fitting:
         fault = f"{len(fitting)} devices are named {wanted!r}: give an index, or more of the name"
-    raise DeviceNotFound(f"{fault}; the devices are {listed(devices)}")
+    driver = ". A GPU is listed once its OpenCL driver is installed" if not fitting and low == "gpu" else ""
+    raise DeviceNotFound(f"{fault}; the devices are {listed(devices)}{driver}")
 
 
 def did_you_mean(names: Sequence[str]) -> str:

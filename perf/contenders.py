@@ -1,8 +1,11 @@
 """The runtimes to measure side by side: litecl and its peers."""
 
+import json
+import pickle
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,6 +17,7 @@ from litecl.interpreter.errors import LiteclError, brief
 from litecl.interpreter.graph import Array
 from litecl.interpreter.run.executor import Listener
 from litecl.perf.feeds import Runtime, prepare
+from litecl.perf.isolated import answered
 from litecl.perf.peers import PEERS
 from litecl.perf.timing import elapsed_ms
 
@@ -50,14 +54,30 @@ def start(
 
 
 def start_peer(name: str, num_threads: int, content: bytes, inputs: Mapping[str, Array]) -> Contender | Refusal:
-    """Load, prepare and run a peer once. name: in ``PEERS``. Raises MissingExtra if it isn't installed."""
+    """Load, prepare and run a peer once, first in another process: some models end LiteRT's and OpenVINO's. A peer that
+    converts the model does so once, in a process of its own.
+
+    name: in ``PEERS``. Raises MissingExtra if it isn't installed.
+    """
     peer = PEERS[name]
     peer.require(name)
     try:
-        peer.check(content, num_threads, inputs)
+        if peer.convert is not None:
+            peer.convert(content)
+        else:
+            request = pickle.dumps((name, num_threads, content, dict(inputs)))
+            answered(f"{__name__}.try_peer", request, "its process")
         return _start(name, num_threads, partial(peer.load, content, num_threads), inputs)
     except Exception as error:  # every library has its own
         return Refusal(name, num_threads, brief(str(error)) or type(error).__name__)
+
+
+def try_peer() -> None:
+    """Run the peer that stdin names; print null. An error of the peer's is left to the process that it can't end."""
+    name, num_threads, content, inputs = pickle.load(sys.stdin.buffer)
+    with suppress(Exception):
+        _start(name, num_threads, partial(PEERS[name].load, content, num_threads), inputs)
+    print(json.dumps(None))
 
 
 def _start(

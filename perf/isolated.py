@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,6 +50,8 @@ def answered(function: str, request: bytes, task: str, environment: Mapping[str,
         ended = subprocess.run(command, input=request, capture_output=True, env=env, timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
         raise LiteclError(f"{task} did not end in {_TIMEOUT_S} s") from error
+    if ended.returncode < 0:
+        raise LiteclError(f"{task} was ended by {signal.Signals(-ended.returncode).name}")
     if ended.returncode:
         last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise LiteclError(f"{task} failed: {' '.join(last) or ended.returncode}")

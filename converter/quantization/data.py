@@ -42,7 +42,7 @@ def samples(how: Quantization, model: Model) -> list[Sample]:
     """
     if how.data is None:
         raise ConversionError(
-            f'quantize: activations="{how.activations}" need representative data: pass Quantization(data=...)'
+            f'quantize: activations="{how.activations}" need representative data: Quantization(data=...) or --calibrate'
         )
     signatures = signatures_of(model)
     try:

@@ -108,7 +108,7 @@ def _searched(model: Model, how: Quantization, progress: Progress, *, signed: bo
 def _by_recipe(model: Model, how: Quantization, recipe: Recipe, *, signed: bool) -> tuple[Model, QuantizationReport]:
     """Quantize to integers where a recipe wants that, store weights as it says elsewhere; return model and report."""
     if recipe.measures and how.data is None:
-        raise ConversionError("quantize: this recipe needs representative data: pass Quantization(data=...)")
+        raise ConversionError("quantize: this recipe needs representative data: Quantization(data=...) or --calibrate")
     whole = with_constant_weights(model)
     quantized, report = whole, QuantizationReport()
     if recipe.activations is not None:

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, field, fields
 from functools import cached_property
 from numbers import Real
 from os import PathLike
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from litecl.delegate.cl_op import ClOp, DeviceOp
 from litecl.delegate.naming import close_names, did_you_mean
@@ -140,6 +140,16 @@ class CLOptions:
     custom_ops: Collection[ClOp] = ()
     warm_up: WarmUpMode = "block"
     progress: Progress | None = None
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *_: Any, **options: Any) -> Any:
+            """Raise TypeError for an unknown option, with a similar one."""
+            known = [item.name for item in fields(cls)]
+            for name in options.keys() - {*known}:
+                like = did_you_mean(close_names(name, known, 1))
+                raise TypeError(f"CLDelegate: there is no option {name!r}{like}")
+            return super().__new__(cls)
 
     def __post_init__(self) -> None:
         if self.precision not in get_args(Precision):

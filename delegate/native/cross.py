@@ -1,10 +1,14 @@
 """Cross compilers. ``ziglang``'s clang links for every kind of machine, any other clang only for Linux."""
 
+import re
+
+from litecl.delegate.naming import close_names, did_you_mean
 from litecl.delegate.native import compiler, linking
 from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.compiler import MISSING
 from litecl.delegate.native.kinds import NATIVE, Machine, is_here
-from litecl.interpreter.errors import DeviceNotFound, KernelBuildError
+from litecl.delegate.native.processes import run
+from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError
 
 
 def compiler_for(machine: Machine) -> Compiler:
@@ -22,3 +26,16 @@ def compiler_for(machine: Machine) -> Compiler:
         raise KernelBuildError(f"to link for {kind.name}: expected the package ziglang, got {clang.source}")
     other = () if is_here(kind) else ("-fuse-ld=lld",)  # the system's linker may support only this machine
     return Compiler(clang.command, clang.source, (*clang.command, *options, "-nostdlib", *other), options)
+
+
+def require_processor(compiler: Compiler, machine: Machine) -> None:
+    """Raise DelegateError, with similar names, if the compiler doesn't know a machine's processor."""
+    try:
+        _ = compiler.facts
+    except KernelBuildError as error:
+        why = re.search(r"error: (.*)", str(error))
+        _, listed = run((*compiler.command, "-target", machine.kind.triple, "--print-supported-cpus"))
+        similar = did_you_mean(close_names(machine.processor, re.findall(r"^\t(\S+)", listed, re.MULTILINE), 3))
+        raise DelegateError(
+            f"{machine.name}: clang knows no such processor{similar or f': {why[1]}' if why else similar}"
+        ) from error

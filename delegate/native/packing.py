@@ -9,7 +9,7 @@ from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.native import features
 from litecl.delegate.native.backend import NativeDevice, NativeFound
 from litecl.delegate.native.clang import Compiler
-from litecl.delegate.native.cross import compiler_for
+from litecl.delegate.native.cross import compiler_for, require_processor
 from litecl.delegate.native.execution import program_of
 from litecl.delegate.native.kinds import Machine
 from litecl.delegate.native.library import Libraries
@@ -56,6 +56,7 @@ class Target:
 def target(machine: Machine, directory: Path | None) -> Target:
     """Return the target for a machine. Raises DelegateError if litecl can't compile for it."""
     compiler, oldest = compiler_for(machine), compiler_for(Machine(machine.kind, machine.kind.base))
+    require_processor(compiler, machine)
     needed = features.required(machine.kind.architecture, compiler.macros, oldest.macros)
     if machine.kind.system == "darwin":  # every Mac has the oldest one's, which macOS may not report
         needed = tuple(name for name in needed if name not in oldest.macros)

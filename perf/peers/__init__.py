@@ -10,8 +10,8 @@ from litecl.perf.peers.peer import Peer
 PEERS: dict[str, Peer] = {
     litert.LITERT: Peer(litert.PACKAGES, litert.module, litert.load),
     litert.LITERT_REFERENCE: Peer(litert.PACKAGES, litert.module, partial(litert.load, resolver="BUILTIN_REF")),
-    "openvino": Peer(openvino.PACKAGES, openvino.module, openvino.load, openvino.check),
-    "onnxruntime": Peer(onnxruntime.PACKAGES, onnxruntime.module, onnxruntime.load, onnxruntime.check),
+    "openvino": Peer(openvino.PACKAGES, openvino.module, openvino.load),
+    "onnxruntime": Peer(onnxruntime.PACKAGES, onnxruntime.module, onnxruntime.load, onnxruntime.converted),
 }
 ALL = "all"
 

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,11 +24,6 @@ _TIMEOUT_S = 600
 def load(content: bytes, num_threads: int) -> Runtime:
     """Return the model, converted. Raises LiteclError for one that tf2onnx can't convert."""
     return Positional(content, partial(_Compiled, converted(content), num_threads))
-
-
-def check(content: bytes, num_threads: int, inputs: Mapping[str, Array]) -> None:
-    """Convert the model, which takes seconds; ``load`` then doesn't."""
-    converted(content)
 
 
 @lru_cache(maxsize=1)

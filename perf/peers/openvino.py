@@ -1,7 +1,7 @@
 """OpenVINO's CPU plugin, which reads ``.tflite`` files, in 32-bit floats and for the least latency."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,8 +12,7 @@ import numpy as np
 
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
-from litecl.perf.feeds import Runtime, run_on
-from litecl.perf.isolated import isolated
+from litecl.perf.feeds import Runtime
 from litecl.perf.peers.positional import Positional, Shapes, positions
 
 PACKAGES = {"openvino": "openvino"}
@@ -24,22 +23,6 @@ _TELEMETRY = "openvino_telemetry"
 def load(content: bytes, num_threads: int) -> Runtime:
     """Return the model. Raises LiteclError for one that OpenVINO can't read or compile."""
     return Positional(content, partial(_Compiled, content, num_threads))
-
-
-def check(content: bytes, num_threads: int, inputs: Mapping[str, Array]) -> None:
-    """Run the model in another process, which may die: OpenVINO 2026.4.1 ends it on some valid models."""
-    (problem,) = isolated([partial(_problem, content, num_threads, [*inputs.values()])])
-    if problem != "":
-        raise LiteclError(problem or "its process died")
-
-
-def _problem(content: bytes, num_threads: int, values: Sequence[Array]) -> str:
-    """Run the model once; return the error, empty if there is none."""
-    try:
-        run_on(load(content, num_threads), values)
-    except (LiteclError, RuntimeError) as error:
-        return str(error)
-    return ""
 
 
 class _Compiled:

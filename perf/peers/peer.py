@@ -7,26 +7,20 @@ from importlib.util import find_spec
 from typing import Any
 
 from litecl.interpreter.errors import MissingExtra
-from litecl.interpreter.graph import Array
 from litecl.perf.feeds import Runtime
-
-
-def _unchecked(content: bytes, num_threads: int, inputs: Mapping[str, Array]) -> None:
-    """Check nothing."""
 
 
 @dataclass(frozen=True)
 class Peer:
     """A runtime. packages: pip's names of those it needs, by module, its own first. module: imports it.
 
-    load: opens a file's content for a number of threads. check: raises LiteclError if the runtime can't run the model
-    on these inputs, where ``load`` could end the process or take long.
+    load: opens a file's content for a number of threads. convert: what takes long of that, and is done once for a file.
     """
 
     packages: Mapping[str, str]
     module: Callable[[], Any]
     load: Callable[[bytes, int], Runtime]
-    check: Callable[[bytes, int, Mapping[str, Array]], None] = _unchecked
+    convert: Callable[[bytes], object] | None = None
 
     @property
     def is_installed(self) -> bool:

@@ -33,7 +33,9 @@ class _Input:
             return self.shape[0]
         if value.ndim and fits(value.shape[1:], self.shape):
             return 0
-        raise ShapeError(f"input {name!r}: expected rows of shape {[*self.shape[1:]]}, got {[*value.shape]}")
+        wanted = ", ".join(["rows", *map(str, self.shape[1:])])
+        alone = ": for a single row, pass value[None]" if fits(value.shape, self.shape[1:]) else ""
+        raise ShapeError(f"input {name!r}: expected [{wanted}], got {[*value.shape]}{alone}")
 
 
 class Lane:

@@ -16,7 +16,7 @@ from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.devices import devices
 from litecl.delegate.required import require_all
 from litecl.frames import Results, from_frame, is_frame
-from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.errors import DelegateError, LiteclError, ModelError
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.html import block, paragraph, table
 from litecl.lane import Lane
@@ -63,10 +63,11 @@ class Predictor:
         where = {"device": device, "cpu": cpu, "require_device": require_device}
         self._made_from = source, {"signature": signature, **where, "buffers": buffers, "keep": keep, **options}
         self._keep = frozenset(keep)
-        delegates_of = [[] if cpu else [CLDelegate(one, **options)] for one in _devices(device, cpu)]
-        for delegates in delegates_of:
-            report = _run_once(source, signature, delegates)
-            if require_device:
+        chosen = [CLDelegate(one, **options) for one in _devices(device, cpu)]  # also checks the options of cpu
+        delegates_of = [[] if cpu else [delegate] for delegate in chosen]
+        self._reports = [_run_once(source, signature, delegates) for delegates in delegates_of]
+        if require_device:
+            for report in self._reports:
                 require_all("require_device", report)
         mode = options.get("dynamic_range")
         self._lanes = [Lane(source, signature, delegates, mode) for delegates in delegates_of * buffers]
@@ -97,6 +98,13 @@ class Predictor:
     def devices(self) -> list[str]:
         """Names of the devices that run the batches; "none" for numpy."""
         return [*dict.fromkeys(lane.device for lane in self._lanes)]
+
+    def delegation_report(self) -> DelegationReport:
+        """Return where every node runs on the first device. Raises DelegateError with ``cpu=True``."""
+        report = self._reports[0]
+        if report is None:
+            raise DelegateError("cpu=True: numpy runs every node")
+        return report
 
     @property
     def at_once(self) -> int:

@@ -201,6 +201,8 @@ def test_an_engine_that_is_not_installed(
     monkeypatch.setitem(sys.modules, package, None)
     flags = "--inputs", rows.files[0], "--rows", "--engine", engine, "-o", rows.folder
     assert f"pip install 'litecl[{engine}]'" in failure(capsys, "run", rows.model, *flags)
+    assert "no*.npy: No such file" in failure(capsys, "run", rows.model, "--inputs", "no*.npy", "-o", rows.folder)
+    assert not Path(rows.folder).exists()
 
 
 def test_the_command_goes_on_where_it_was(rows: Job, capsys: pytest.CaptureFixture[str]) -> None:

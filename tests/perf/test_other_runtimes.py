@@ -20,11 +20,13 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.binary import SUB, SubOptions
 from litecl.interpreter.ops.bucketize import BUCKETIZE, BucketizeOptions
+from litecl.perf import contenders
 from litecl.perf.bench import BenchOptions, bench
 from litecl.perf.contenders import Refusal, start_peer
 from litecl.perf.feeds import difference, random_inputs, run_on
+from litecl.perf.isolated import answered
 from litecl.perf.models import layers
-from litecl.perf.peers import PEERS, chosen, openvino
+from litecl.perf.peers import PEERS, chosen
 from litecl.perf.peers.peer import Peer
 from litecl.perf.peers.positional import positions
 from support.build import Graph, model
@@ -182,9 +184,17 @@ def test_openvino_sends_nothing(tmp_path: Path) -> None:
 
 
 def test_a_process_that_dies_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of OpenVINO on some valid models."""
-    monkeypatch.setattr(openvino, "isolated", lambda calls: [None for _ in calls])
-    monkeypatch.setitem(PEERS, "openvino", Peer({"sys": "fake"}, lambda: sys, _refuse, openvino.check))
-    refused = start_peer("openvino", 1, layers.dense(8, 4), {})
+    """As of LiteRT and OpenVINO on some valid models."""
+    monkeypatch.setattr(contenders, "answered", lambda _, *rest: answered("os.abort", *rest))
+    refused = start_peer("litert", 1, layers.dense(8, 4), {})
     assert isinstance(refused, Refusal)
-    assert refused.reason == "its process died"
+    assert refused.reason == "its process was ended by SIGABRT"
+
+
+def test_a_report_is_written_without_a_peer_that_refuses(fakes: None, path: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.json"
+    asked = ["--against", "onnxruntime", "--threads", "1", "--runs", "2", "--no-start", "-o", str(page)]
+    assert main(["report", str(path), *asked]) == 0
+    written = json.loads(page.read_text())
+    assert written["peers"] == []
+    assert "onnxruntime (1 thread) cannot run the model: 'no kernel for FULLY_CONNECTED'" in written["notes"]

@@ -104,6 +104,14 @@ def test_a_float_model_against_its_integers() -> None:
     assert 0.001 < found.outputs[0] < 0.2
 
 
+@needs_shared
+def test_random_inputs_are_numbers_that_both_models_hold() -> None:
+    """The integers of vww hold 0 to 1 alone."""
+    folder = MODELS / "mlcommons-tiny"
+    compared = diff_models(folder / "vww_96_float.tflite", folder / "vww_96_int8.tflite")
+    assert compared.layers[0].relative < 0.1
+
+
 def test_models_that_cannot_be_compared() -> None:
     g = Graph()
     narrow = write(model(g.build(g.op(TANH, [g.input((2, 7))], NoOptions()))))

@@ -163,14 +163,19 @@ def test_what_does_not_fit_is_refused() -> None:
         ({}, ModelError, r"expected a batch of \['x'\], got \[\]"),
         ({"x": x, "z": x}, ModelError, r"got \['x', 'z'\]"),
         ({"x": x.astype(np.float64)}, ShapeError, "expected float32, got float64"),
-        ({"x": x[:, :4]}, ShapeError, r"expected rows of shape \[5\], got \[4, 4\]"),
+        ({"x": x[:, :4]}, ShapeError, r"expected \[rows, 5\], got \[4, 4\]$"),
         ({"x": x[:0]}, ShapeError, "at least one row"),
     ):
         with pytest.raises(kind, match=message):
             predictor(batch)
     np.testing.assert_allclose(predictor({"x": x})["y"], by_litert(x), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ShapeError, match=r"expected \[rows, 5\], got \[5\]: for a single row, pass value\[None\]$"):
+        predictor({"x": x[0]})
     with pytest.raises(DeviceNotFound):
         Predictor(CONTENTS["open"], device="nothing")
+    for cpu in (False, True):
+        with pytest.raises(TypeError, match="there is no option 'threads'; did you mean 'num_threads'"):
+            Predictor(CONTENTS["open"], cpu=cpu, threads=2)
     with pytest.raises(ModelError, match="closed"), predictor:
         predictor.close()
         predictor({"x": x})
@@ -203,3 +208,10 @@ def test_a_device_that_is_required() -> None:
     for options in ({"cpu": True}, {"deny_ops": ["TANH"], "num_threads": 1}):
         with pytest.raises(DelegateError, match=r"require_device: (the CPU was selected|the CPU runs 1 of 2 nodes)"):
             Predictor(CONTENTS["open"], require_device=True, **options)
+
+
+def test_it_says_where_its_nodes_run() -> None:
+    report = Predictor(CONTENTS["open"], num_threads=1, deny_ops=["TANH"]).delegation_report()
+    assert [row.reason for row in report.nodes if not row.claimed] == ["denied by deny_ops"]
+    with pytest.raises(DelegateError, match="numpy runs every node"):
+        Predictor(CONTENTS["open"], cpu=True).delegation_report()

@@ -129,7 +129,7 @@ def test_what_is_wrong_is_refused_with_its_reason(made: sample.Sample, serving: 
         "expected float32, got int8": infer(images.astype(np.int8), datatype="INT8"),
         "expected a datatype of": infer(images, datatype="FLOAT"),
         "got 3 elements": infer(images, data=[1.0, 2.0, 3.0]),
-        "expected rows of shape": infer(images, shape=[1, 8, 24]),
+        "expected [rows, ": infer(images, shape=[1, 8, 24]),
         "expected FP32": infer(images, data=["a"] * images.size),
         "INT8 holds -128 to 127": infer(images, datatype="INT8", data=[300] * images.size),
         "expected INT8": infer(images, datatype="INT8", data=[0.5] * images.size),

@@ -115,10 +115,14 @@ def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 def inputs(args: argparse.Namespace, runtime: Entry | Interpreter) -> dict[str, Array]:
     """Resize inputs as requested, and return all their values: those given, else random ones."""
+    given = given_inputs(args, runtime)
+    return random_inputs(runtime.get_input_details(), args.random) | given
+
+
+def given_inputs(args: argparse.Namespace, runtime: Entry | Interpreter) -> dict[str, Array]:
+    """Resize inputs as requested, and return the values given."""
     resize(runtime, args.shape)
-    details = runtime.get_input_details()
-    media = media_of(args, runtime)
-    return random_inputs(details, args.random) | load_inputs(args.input, details, media)
+    return load_inputs(args.input, runtime.get_input_details(), media_of(args, runtime))
 
 
 def media_of(args: argparse.Namespace, runtime: Entry | Interpreter | None = None) -> Media:

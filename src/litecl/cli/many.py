@@ -15,7 +15,7 @@ from litecl.cli.entry import Entry
 from litecl.cli.tables import table
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
-from litecl.jobs.engines import ENGINES
+from litecl.jobs import engines
 from litecl.jobs.given import how_read
 from litecl.jobs.job import Done, Job
 
@@ -38,7 +38,7 @@ def many_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--batch", type=positive, metavar="N", help="batch size (default: 1)")
     group.add_argument("--part", type=positive, metavar="N", help="inputs per part (default: 1024)")
     group.add_argument("--devices", help="alternate between devices: all, or names or indices with commas")
-    group.add_argument("--engine", choices=[*ENGINES], help="engine that distributes parts (default: local)")
+    group.add_argument("--engine", choices=[*engines.ENGINES], help="engine that distributes parts (default: local)")
     group.add_argument("--workers", type=positive, metavar="N", help="worker processes of the engine (default: 1)")
     parser.set_defaults(**_DEFAULTS)
 
@@ -55,13 +55,14 @@ def many(args: argparse.Namespace) -> Output:
         raise ModelError("--inputs: --input and --shape have no effect with it")
     if args.workers != 1 and args.engine == "local":
         raise ModelError("--workers: expected --engine ray or --engine dask with it")
+    engines.require(args.engine)
     job = _job(args)
     job.begin()
     missing = sorted({*job.missing(), *job.outdated()})
     left = sum(len(job.items(number)) for number in missing)
     start_s, done = time.perf_counter(), []
     with progress(f"running on {args.workers} of {args.engine}", left) as bar:
-        for part in ENGINES[args.engine](job, missing, args.workers) if missing else ():
+        for part in engines.ENGINES[args.engine](job, missing, args.workers) if missing else ():
             done.append(part)
             bar.bar.advance(bar.task, part.inputs)
     data = {
@@ -84,6 +85,9 @@ def _job(args: argparse.Namespace) -> Job:
     files = [file for pattern in args.inputs for file in _files(pattern)]
     if args.rows and len(files) != 1:
         raise ModelError(f"--rows: expected one .npy file, got {len(files)}")
+    for name in {*files}.intersection(args.inputs):  # a pattern without a match, too
+        if not Path(name).exists():
+            raise ModelError(f"--inputs: {name}: No such file")
     devices = args.devices if args.devices in (None, "all") else tuple(map(_device, args.devices.split(",")))
     options = {name: value for name, value in device_options(args).items() if value is not None and name != "device"}
     options |= {"device": args.device if devices is None else devices, "cpu": args.cpu, "signature": args.signature}

@@ -11,7 +11,7 @@ from litecl.interpreter.errors import LiteclError, ShapeError
 from litecl.interpreter.feeding import fits
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.ops.quantize import real
-from litecl.perf.feeds import labels, named_inputs, prepare
+from litecl.perf.feeds import labels, named_inputs, prepare, random_inputs
 
 
 def _is_quantized(spec: TensorSpec) -> bool:
@@ -34,7 +34,8 @@ def error(a: Array | None, b: Array | None) -> float:
 def real_inputs(
     models: Sequence[Model], runtimes: Sequence[Interpreter], inputs: Mapping[str, Array], seed: int
 ) -> list[list[Array]]:
-    """Return the inputs of two models. The second gets the same real numbers as the first.
+    """Return the inputs of two models. The second gets the same real numbers as the first, random ones within the
+    range of its integers.
 
     Raises ModelError for an unknown name, ShapeError if the models' inputs differ in number or shape.
     """
@@ -44,6 +45,10 @@ def real_inputs(
         raise ShapeError(f"expected models of as many inputs, got {len(details[0])} and {len(details[1])}")
     first = [by_name[name] for name in labels(details[0])]
     a, b = ([graph.tensors[t] for t in graph.inputs] for graph in (model.subgraphs[0] for model in models))
+    alike = [{**detail, "shape": value.shape} for detail, value in zip(details[1], first, strict=True)]
+    for position, (name, drawn) in enumerate(zip(by_name, random_inputs(alike, seed).values(), strict=True)):
+        if name not in inputs and a[position].dtype.kind == "f" and _is_quantized(b[position]):
+            first[position] = real(drawn, b[position].quantization).astype(a[position].dtype)
     numbers = [real(value, spec.quantization) for value, spec in zip(first, a, strict=True)]
     return [first, [_as(value, spec) for value, spec in zip(numbers, b, strict=True)]]
 

@@ -5,6 +5,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from importlib.util import find_spec
 from typing import Any
 
 from litecl.interpreter.errors import LiteclError
@@ -49,10 +50,8 @@ def on_ray(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
 
     If an actor dies, Ray Data starts another one and runs its part again.
     """
-    try:
-        import ray
-    except ModuleNotFoundError as error:
-        raise EngineNotFound("--engine ray: pip install 'litecl[ray]'") from error
+    import ray
+
     ours = not ray.is_initialized()
     if ours:
         ray.init(**({} if "RAY_ADDRESS" in os.environ else _ray_of_this_machine(workers)), log_to_driver=False)
@@ -80,11 +79,8 @@ def on_dask(job: Job, parts: Sequence[int], workers: int, address: str | None = 
 
     If a worker dies, Dask runs its parts on others, and its nanny starts a new worker.
     """
-    try:
-        import distributed
-    except ModuleNotFoundError as error:
-        raise EngineNotFound("--engine dask: pip install 'litecl[dask]'") from error
     import dask
+    import distributed
 
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}),
@@ -99,4 +95,12 @@ def _of_this_machine(workers: int) -> dict[str, Any]:
     return {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
 
 
+def require(engine: str) -> None:
+    """Raise EngineNotFound if an engine's package isn't installed."""
+    package = _PACKAGES.get(engine)
+    if package and not find_spec(package):
+        raise EngineNotFound(f"--engine {engine}: pip install 'litecl[{engine}]'")
+
+
 ENGINES: Mapping[str, Engine] = {"local": local, "ray": on_ray, "dask": on_dask}
+_PACKAGES = {"ray": "ray", "dask": "distributed"}

@@ -30,11 +30,11 @@ def sentence(result: Result) -> str:
 
 
 def tables(result: Result) -> list[Table]:
-    """Return all tables: machine and devices, operators, failures, exactness, refusals."""
-    parts = [_environment(result)]
-    for device in result.devices:
-        parts += [_problems(device), _exactness(device), _refusals(device)]
-    return [parts[0], _operators(result), *(table for table in (_differing(result), *parts[1:]) if table.rows)]
+    """Return all tables: failures, operators, exactness, refusals, machine and devices."""
+    details = [table for device in result.devices for table in (_exactness(device), _refusals(device))]
+    failures = [_differing(result), *map(_problems, result.devices)]
+    shown = [*failures, _operators(result), *details, _environment(result)]
+    return [table for table in shown if table.rows]
 
 
 def replay(device: DeviceResult, row: Row) -> str:

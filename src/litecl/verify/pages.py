@@ -16,10 +16,12 @@ _STYLE = """
 :root{color-scheme:light dark}
 body{font:15px/1.45 system-ui,sans-serif;margin:1.5em auto;max-width:75em;padding:0 1em}
 table{border-collapse:collapse;margin-bottom:1.5em;display:block;overflow-x:auto}
-th,td{border:1px solid #8886;padding:.2em .6em;text-align:left;vertical-align:top}
+th,td{border:1px solid #8886;padding:.2em .6em;text-align:left;vertical-align:top;overflow-wrap:anywhere;min-width:4em}
 tr.bad td{background:#f003}
-p.result{font-weight:600}
+p.result{font-weight:600;overflow-wrap:anywhere}
+summary{cursor:pointer;margin-bottom:.5em}
 """
+_LONG = 20  # most rows without a failure to show unasked
 
 
 def write(result: Result, path: Path, *, brief: bool = False) -> None:
@@ -81,7 +83,10 @@ def _html(table: Table) -> str:
         f"<tr{' class=bad' if i in table.marked else ''}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
         for i, cells in enumerate(table.rows)
     )
-    return f"<h2>{escape(table.title)}</h2><table><tr>{head}</tr>{rows}</table>"
+    content = f"<table><tr>{head}</tr>{rows}</table>"
+    if len(table.rows) > _LONG and not table.marked:
+        content = f"<details><summary>{len(table.rows)} rows</summary>{content}</details>"
+    return f"<h2>{escape(table.title)}</h2>{content}"
 
 
 def to_junit(result: Result) -> str:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, input_arguments, inputs, model_file
+from litecl.cli.command import Output, given_inputs, input_arguments, model_file
 from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import line, lines, number, table, titled, to_json
 from litecl.diff.compare import diff_models
@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> Output:
     ``--relative``, and 2 if they can't be compared.
     """
     a, b = read(args.a), read(args.b)
-    result = diff_models(a, b, inputs(args, Interpreter(a)), dynamic_range=args.dynamic_range)
+    given, shapes = given_inputs(args, Interpreter(a)), dict(args.shape)
+    result = diff_models(a, b, given, shapes=shapes, seed=args.random, dynamic_range=args.dynamic_range)
     head = {"a": str(args.a), "b": str(args.b), "relative": args.relative, "same_structure": result.same_structure}
     data = {**head, **asdict(result)}
     written = to_json(data)

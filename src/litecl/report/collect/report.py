@@ -7,7 +7,6 @@ from typing import Any
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.reader import content_of
 from litecl.interpreter.graph import Array
 from litecl.perf.bench import BenchOptions, peers
@@ -59,7 +58,10 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     expected = _reference(content, inputs, CLDelegate(**wanted.delegate))
     doing("preparing")
     ours = [prepared(content, inputs, {**wanted.delegate, "device": device}) for device in wanted.devices]
-    beside_us = _peers(content, inputs, wanted)
+    against = () if wanted.against is None else (wanted.against,)
+    theirs = peers(content, inputs, BenchOptions(wanted.delegate, against=against))
+    beside_us = [one for one in theirs if isinstance(one, Contender)]
+    refusals = tuple(str(one) for one in theirs if isinstance(one, Refusal))
     accuracies = [_accuracies(one, expected, beside_us) for one in ours]
     doing("measuring")
     latencies = _latencies([*(one.contender for one in ours), *beside_us], wanted)
@@ -74,17 +76,7 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     since = None
     if wanted.before is not None and old is not None:
         since = earlier.earlier_of(wanted.before.name, old, head, model, runs)
-    return Report(head, model, tuple(runs), tuple(beside), doubtful, load(), since, sources(runs))
-
-
-def _peers(content: bytes, inputs: Mapping[str, Array], wanted: Wanted) -> list[Contender]:
-    """Start the peer. Raises LiteclError if it can't run the model."""
-    against = () if wanted.against is None else (wanted.against,)
-    started = peers(content, inputs, BenchOptions(wanted.delegate, against=against))
-    for one in started:
-        if isinstance(one, Refusal):
-            raise LiteclError(str(one))
-    return [one for one in started if isinstance(one, Contender)]
+    return Report(head, model, tuple(runs), tuple(beside), (*doubtful, *refusals), load(), since, sources(runs))
 
 
 def _reference(content: bytes, inputs: Mapping[str, Array], delegate: CLDelegate) -> list[Array]:

@@ -27,6 +27,12 @@
   };
   for (const head of document.querySelectorAll("table.sorts th")) {
     head.dataset.sort = "";
+    head.tabIndex = 0;
+    head.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      head.click();
+    });
     head.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") !== "descending";
       for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
