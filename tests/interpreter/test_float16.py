@@ -18,6 +18,7 @@ from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 from litecl.interpreter.schema import TensorType as T
@@ -185,3 +186,16 @@ def test_refused_weights_of_a_convolution(weights: type) -> None:
     case = Case("refused", CONV_2D, Conv2DOptions(Padding.SAME, 1, 1), inputs, frozenset({1, 2}), quantization=scale)
     with pytest.raises(LiteclError, match=r"input 1 .*expected type FLOAT16, got"):
         case.model()
+
+
+@pytest.mark.parametrize("device", [None, "native"])
+def test_a_mean_of_many(device: str | None) -> None:
+    """LiteRT's AVERAGE_POOL_2D adds up in FLOAT16, whose whole numbers end at 2048."""
+    x = np.ones((1, 64, 64, 8), np.float16)
+    case = Case("ones", AVERAGE_POOL_2D, Pool2DOptions(Padding.VALID, 1, 1, 64, 64), [x], kernels="default")
+    interpreter = Interpreter(case.model(), delegates=[] if device is None else [CLDelegate(device)])
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    assert (interpreter.get_tensor(interpreter.get_output_details()[0]["index"]) == 1).all()
+    assert (expected(case)[0] < 1).all()
