@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from litecl.delegate.cl_op import ClOp, DeviceOp
 from litecl.delegate.naming import close_names, did_you_mean
-from litecl.delegate.ops import CL_OPS
 from litecl.delegate.progress import USUAL_PATIENCE_S, Progress
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.dataclass import dataclass
@@ -175,7 +174,8 @@ class CLOptions:
         for name, freeze in _FROZEN.items():
             object.__setattr__(self, name, freeze(getattr(self, name)))
         for name in ("allow_ops", "deny_ops"):
-            _check_names(name, getattr(self, name) or (), {cl_op.op.name for cl_op in self.custom_ops})
+            if names := getattr(self, name):
+                _check_names(name, names, {cl_op.op.name for cl_op in self.custom_ops})
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the options to pickle, without the progress callback. Raises DelegateError for a device object."""
@@ -199,6 +199,8 @@ class CLOptions:
     @cached_property
     def cl_ops(self) -> Mapping[Op, DeviceOp]:
         """The device operators: litecl's, and the user's."""
+        from litecl.delegate.ops import CL_OPS  # a model whose plans are kept needs none
+
         own: dict[Op, DeviceOp] = {cl_op.op: cl_op for cl_op in self.custom_ops}
         return ChainMap(own, CL_OPS)  # type: ignore[arg-type]  # CL_OPS is only read
 
@@ -208,6 +210,8 @@ def _check_names(option: str, names: Collection[str], customs: Collection[str]) 
 
     Accepts names that resemble none and aren't all capitals: they may be custom operators of a future model.
     """
+    from litecl.delegate.ops import CL_OPS
+
     for name in sorted({*names}.difference(BUILTIN_OPERATORS, customs)):
         if name in CUSTOMS:
             continue

@@ -15,7 +15,7 @@ from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.execution import NativeExecution
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.memory import ConstantPool
-from litecl.delegate.native.processes import processors
+from litecl.delegate.native.processors import processors
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter import limits
@@ -105,6 +105,7 @@ class NativeDevice:
 
     def __init__(self, device: NativeFound, directory: Path | None) -> None:
         self.name, self.identity, self.target = device.name, device.identity, device.target(directory)
+        self.plans = directory
         self._libraries = device.libraries(directory)
         self._pool = ConstantPool()
 
