@@ -229,3 +229,14 @@ def test_floats_and_other_weights_are_as_before(name: str) -> None:
         got, wanted = (_ours(case.model(), [case.feeds], numbers=numbers)[0][0] for numbers in ("tflm", "reference"))
         for a, b in zip(got, wanted, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_plans_of_the_reference_are_not_taken() -> None:
+    """A kept plan of the model in one mode is none of the other's."""
+    case = _products(5)
+    for _ in range(2):
+        for numbers in ("reference", "tflm"):
+            wanted, _ = _ours(case.model(), [case.feeds], numbers=numbers)
+            got, interpreter = _ours(case.model(), [case.feeds], numbers=numbers, delegates=[CLDelegate("native")])
+            np.testing.assert_array_equal(got[0][0], wanted[0][0])
+            assert interpreter.delegation_report().nodes[0].claimed == (numbers == "reference")
