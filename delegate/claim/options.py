@@ -164,8 +164,9 @@ class CLOptions:
         if self.warm_up not in get_args(WarmUpMode):
             raise DelegateError(f"warm_up: expected 'block' or 'background', got {self.warm_up!r}")
         for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):
-            if value is not None and value < (0 if name.startswith("max_") else 1):
-                raise DelegateError(f"{name}: expected a positive number, got {value}")
+            least = 0 if name.startswith("max_") else 1
+            if value is not None and not (hasattr(value, "__index__") and value >= least):
+                raise DelegateError(f"{name}: expected a positive number, got {value!r}")
         if self.deterministic and self.tuning is not None:
             raise DelegateError("deterministic: a tuning, which is of one processor, has no effect with it")
         seconds: Any = self.compile_timeout

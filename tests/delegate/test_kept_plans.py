@@ -174,6 +174,7 @@ CHANGES: list[dict[str, Any]] = [
     {"deny_ops": ["EXP"]},
     {"deny_nodes": [0]},
     {"keep_float": [0]},
+    {"deterministic": True},
     {"tuning": Tuning(small_flops=1)},
     {"tuning": Tuning(winograd_channels=3)},
 ]
