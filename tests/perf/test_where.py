@@ -242,6 +242,7 @@ def test_convert_checks_for_a_runtime(tmp_path: Path, capsys: pytest.CaptureFixt
     assert len(read(out.read_bytes()).subgraphs[0].nodes) == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("runtime", "package"), [("tflite_micro", "tflite-micro"), ("openvino", "openvino")])
 def test_other_runtimes_run_and_refuse_cases(runtime: str, package: str) -> None:
     pytest.importorskip(runtime, reason=f"needs {package}: pip install {package}")
