@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from litecl.delegate import devices
+from litecl.delegate import devices, own_code
 from support import empty_copies, gaps, pocl_processor, red_zones
 from support.by_opencl import runs_by_opencl
 
@@ -48,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("gaps"):
         gaps.leave()
     config.addinivalue_line("markers", "opencl: unless a test names a device, it is the one for OpenCL")
+    config.addinivalue_line("markers", "kept_plans: reads and writes plans in the cache folder, as users' processes do")
     config.addinivalue_line("markers", "nightly: long or about other programs; runs with --nightly alone")
     config.addinivalue_line("markers", "long: one test that a quick run leaves out")
     config.addinivalue_line("markers", "tensorflow: one test that needs TensorFlow, in a file that does not")
@@ -58,6 +59,13 @@ def _device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Leave out the processor's own back end where a test is about OpenCL's, and there is a device for it."""
     if request.node.get_closest_marker("opencl"):
         monkeypatch.setattr(devices, "BACKENDS", (devices.BACKENDS[0], devices.BACKENDS[2]))
+
+
+@pytest.fixture(autouse=True)
+def _planned_anew(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep no plans, except in tests of kept plans: others replace parts of the planner, which no digest covers."""
+    if not request.node.get_closest_marker("kept_plans"):
+        monkeypatch.setattr(own_code, "digest", lambda: None)
 
 
 @pytest.fixture(autouse=True)

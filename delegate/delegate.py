@@ -3,22 +3,23 @@
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from litecl.delegate import disk
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.claim.strings import parsed
 from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.devices import check, devices
 from litecl.delegate.naming import listed
 from litecl.delegate.progress import told_to
 from litecl.delegate.region import REGION
 from litecl.delegate.report import log
-from litecl.delegate.warm_up import Warming
 from litecl.interpreter import limits
 from litecl.interpreter.dynamic_range import quantized_as, with_scales_of
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Model, TensorSpec
+
+if TYPE_CHECKING:
+    from litecl.delegate.warm_up import Warming
 
 _LOG = logging.getLogger("litecl")
 
@@ -35,11 +36,13 @@ class CLDelegate(CLOptions):
     @classmethod
     def from_strings(cls, options: Mapping[Any, Any]) -> Self:
         """Create a delegate from options as strings, as ``load_delegate`` takes them. Raises DelegateError."""
+        from litecl.delegate.claim.strings import parsed
+
         return cls(**parsed(options))
 
     def apply(
         self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
-    ) -> CLDelegation | Warming:
+    ) -> "CLDelegation | Warming":
         """Partition, plan and build, or start that in the background (``warm_up``); see ``Delegate.apply``.
 
         Raises DeviceNotFound if a named device does not exist, DelegateError if another CLDelegate has taken the
@@ -49,6 +52,8 @@ class CLDelegate(CLOptions):
         model = quantized_as(model, self.dynamic_range)
         specs = with_scales_of(model, specs)
         if self.warm_up == "background" and limits.active() is None:  # limits count only this thread's work
+            from litecl.delegate.warm_up import Warming
+
             check(self.device, disk.folder(self.cache_dir))
             return Warming(model, partial(CLDelegation, model, specs, self, preserve_all_tensors), self.progress)
         delegation = CLDelegation(model, specs, self, preserve_all_tensors)

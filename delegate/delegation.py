@@ -5,27 +5,25 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from litecl.delegate.analysis.cost import mostly_integers, work_flops
-from litecl.delegate.analysis.explicit import Explicit, explicit
-from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
 from litecl.delegate.backend.direct import on_buffers
 from litecl.delegate.backend.errors import host_memory
 from litecl.delegate.backend.program import Program
-from litecl.delegate.backend.protocols import Device, KeepsTensors
+from litecl.delegate.backend.protocols import Device, KeepsPlans, KeepsTensors
 from litecl.delegate.cl_op import Const, Operand
-from litecl.delegate.claim.control import FOLDED
-from litecl.delegate.claim.kept import kept_in_float
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.claim.partition import Partitioning, Region, partition
-from litecl.delegate.devices import forget, open_device, tuning_of
+from litecl.delegate.claim.region import FOLDED, Partitioning, Region
+from litecl.delegate.devices import forget, open_device
+from litecl.delegate.kept_plans import KeptPlans
 from litecl.delegate.naming import counted
-from litecl.delegate.plan.dump import dump_of
-from litecl.delegate.plan.plan import Plan, plan
+from litecl.delegate.plan.plan import Plan
+from litecl.delegate.plan_key import constants, name_of
 from litecl.delegate.progress import phase, timed, waiting
-from litecl.delegate.region import constant_bytes, large_inputs, partition_rows, region_node, share_memory
+from litecl.delegate.region import constant_bytes, partition_rows, region_node, share_memory
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, WarmUp, summary, warn
-from litecl.delegate.report_details import kernel_name, with_details
+from litecl.delegate.report_details import kernel_name, steady, with_details
 from litecl.delegate.tuning import Demand
 from litecl.interpreter import limits
 from litecl.interpreter.buffers import Buffer, HostBuffer
@@ -35,6 +33,9 @@ from litecl.interpreter.dynamic_range import is_dynamic
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, ModelError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
 from litecl.interpreter.op import InPlace
+
+if TYPE_CHECKING:
+    from litecl.delegate.planner import Planner
 
 Allotted = Sequence[tuple[Program, Mapping[int, Buffer]]]
 """Regions with the buffers that each uses, by tensor."""
@@ -49,16 +50,14 @@ class CLDelegation:
     options: CLOptions
     preserve: bool
     model: Model = field(init=False)
-    planned: Explicit = field(init=False)  # the model to plan regions from, with the original's node positions
-    loaded: Explicit = field(init=False)  # the same without ``with_lists_in_place``
     _in_float: frozenset[tuple[int, int]] = frozenset()  # nodes that compute in float32 whatever the precision
-    _changed: set[int] = field(default_factory=set)  # the subgraphs that ``with_lists_in_place`` rewrote
     counters: Counters = field(default_factory=Counters)
     failures: list[str] = field(default_factory=list)
     usable: bool = True
     passed_over: list[str] = field(default_factory=list)
     warm_up: WarmUp | None = None  # if prepared in the background
     _device: Device | None = None
+    _kept: KeptPlans = field(init=False)
     _programs: dict[int, Program] = field(default_factory=dict)
     _rows: list[NodeRow] = field(default_factory=list)
     _called: set[int] = field(default_factory=set)  # subgraphs that nodes run
@@ -71,13 +70,10 @@ class CLDelegation:
 
     def prepare(self) -> None:
         """Rewrite the model, subgraph by subgraph."""
-        graphs = self.original.subgraphs
-        self._in_float = kept_in_float(self.original, self.options.keep_float or ())
-        shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
-        model, specs = with_lists_in_place(self.original, self.specs, shapes)
-        self._changed = {i for i, graph in enumerate(graphs) if model.subgraphs[i] is not graph}
-        self.planned = explicit(model, specs)
-        self.loaded = explicit(self.original, self.specs) if self._changed else self.planned
+        if self.options.keep_float:
+            from litecl.delegate.claim.kept import kept_in_float
+
+            self._in_float = kept_in_float(self.original, self.options.keep_float)
         start_s = time.perf_counter()
         with timed() as self._phases, waiting(self.options.compile_timeout):
             self._rewrite()
@@ -95,9 +91,34 @@ class CLDelegation:
             raise
         except DelegateError as error:
             self._fail(error)
+        with phase("look up"):
+            self._kept = self._kept_plans()
         self.model = replace(self.original, subgraphs=self._subgraphs())
+        if self.failures:
+            self._kept.drop()
+        self._kept.keep()
         if self._device is not None:
             self._cache_hits = self._device.cache_hits - hits_before
+
+    def _kept_plans(self) -> KeptPlans:
+        """Return the plans of this model from the cache, or an empty collection to keep them."""
+        device, work = self._device, (self.original, self.specs)
+        if not isinstance(device, KeepsPlans) or device.plans is None:
+            return KeptPlans(None, None, ())
+        name = name_of(*work, self.options, device, preserve=self.preserve)
+        return KeptPlans(device.plans, name, constants(*work))
+
+    @cached_property
+    def _planner(self) -> "Planner":
+        """Return the planner, which a model with kept plans does without."""
+        from litecl.delegate.planner import Planner
+
+        assert self._device is not None
+        work = self.original, self.specs, self.options, self._device
+        planner = Planner(*work, self._in_float, preserve=self.preserve)
+        if planner.learns:
+            self._kept.drop()  # it provides values that no entry holds
+        return planner
 
     def report(self) -> DelegationReport:
         """Report where each node ran, and why."""
@@ -116,6 +137,7 @@ class CLDelegation:
             copies=tuple(row for program in self._programs.values() for row in program.copies),
             halves=self._halves(),
             dynamic_range=self.options.dynamic_range if is_dynamic(self.original) else "",
+            deterministic=steady(self._rows, self.original) if self.options.deterministic else "",
         )
 
     def _halves(self) -> str:
@@ -171,12 +193,8 @@ class CLDelegation:
     def _entries(self) -> set[int]:
         return {*entries(self.original)}
 
-    def _basis(self, index: int) -> Explicit:
-        """Return the model to plan a subgraph's regions from: as loaded if ``with_lists_in_place`` rewrote it."""
-        return self.loaded if index in self._changed else self.planned
-
     def _subgraph(self, index: int, graph: Subgraph) -> Subgraph:
-        parts, known = self._partition(index, graph), learned(graph, self.specs[index], self._basis(index).specs[index])
+        parts, known = self._partition(index, graph)
         built = {
             region.nodes: node
             for region in parts.regions
@@ -194,15 +212,19 @@ class CLDelegation:
             self._shared[index] = share_memory(index, graph, on_cpu, self._programs.values())
         return replace(graph, nodes=tuple(nodes))
 
-    def _partition(self, index: int, graph: Subgraph) -> Partitioning:
+    def _partition(self, index: int, graph: Subgraph) -> tuple[Partitioning, tuple[Node, ...]]:
+        """Return the regions of a subgraph, and the nodes that provide values which only the planned model knows."""
         try:
+            if (kept := self._kept.partitioning(index)) is not None:
+                return kept, ()
             if self._device is not None:
                 with typed_planning(f"partitioning subgraph {index}"), phase("partition"):
-                    basis, target = self._basis(index), self._device.target
-                    return partition(index, basis, self.options, preserve=self.preserve, target=target)
+                    parts = self._planner.partition(index)
+                    self._kept.note(index, parts)
+                    return parts, self._planner.learned(index)
         except DelegateError as error:
             self._fail(error)
-        return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
+        return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ()), ()
 
     def input_memory(self, subgraph: int) -> Mapping[int, Array]:
         """See ``Delegation.input_memory``."""
@@ -315,13 +337,12 @@ class CLDelegation:
 
     def _program(self, region: Region, device: Device, number: int) -> Program:
         with host_memory("preparing a region"):
-            basis = self._basis(region.subgraph)
-            target = replace(device.target, tuning=tuning_of(self.options, device))
-            with typed_planning("planning a region"), phase("plan"):
-                observe = dump_of(self.options.dump_passes, number)
-                owned = large_inputs(region, basis.specs) if isinstance(device, KeepsTensors) else ()
-                how = target, device.alignment, self.options.cl_ops, observe, owned, self._in_float, self.options.halves
-                planned = plan(region, basis, *how)
+            with phase("look up"):
+                planned = self._kept.plan(region)
+            if planned is None:
+                with typed_planning("planning a region"), phase("plan"):
+                    planned = self._planner.plan(region, number)
+                    self._kept.note_plan(planned)
             _reserve(planned)
             with phase("upload"):
                 return Program(planned, device, number, self.options)

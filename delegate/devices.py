@@ -219,7 +219,7 @@ def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> D
                     raise faults[0]
                 while faults:
                     _pass_over("a back end", faults.pop(0), passed_over)
-                opened = _opened(options, device)
+                opened = _opened(options, _steadied(device) if options.deterministic else device)
                 _LOG.info("device %s, for %d arithmetic operations an invoke", opened.name, demand.flops)
                 return opened
             except DelegateError as error:
@@ -238,7 +238,8 @@ def _candidates(
     """
     tuned = partial(tuning_of, options)
     if options.programs is None and options.compiler is None:
-        return candidates(options.device, demand, tuned, folder, faults)
+        wanted = options.device or NATIVE if options.deterministic else options.device
+        return candidates(wanted, demand, tuned, folder, faults)
     if options.device not in (None, NATIVE):
         given = "compiler" if options.programs is None else "programs"
         raise DelegateError(f"{given} is for the processor itself: expected device='native', got {options.device!r}")
@@ -247,6 +248,15 @@ def _candidates(
     from litecl.delegate.native.packed import packed_device
 
     return iter([packed_device(options.programs, demand)])
+
+
+def _steadied(device: FoundDevice) -> FoundDevice:
+    """Return a device that computes the same bits as others. Raises DelegateError for any but the processor."""
+    from litecl.delegate.native.backend import NativeFound
+
+    if not isinstance(device, NativeFound):
+        raise DelegateError(f"deterministic: expected device='native', got {device.name!r}")
+    return device.steadied()
 
 
 def _pass_over(name: str, error: DelegateError, passed_over: list[str]) -> None:
@@ -278,5 +288,7 @@ def forget(device: Device | None) -> None:
 
 
 def tuning_of(options: CLOptions, device: Identified) -> Tuning:
-    """Return the user's tuning, or else the device's."""
+    """Return the user's tuning, or else the device's; none that were measured if bits must be the same everywhere."""
+    if options.deterministic:
+        return Tuning()
     return options.tuning or load(disk.folder(options.cache_dir), device.identity)

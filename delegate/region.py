@@ -9,7 +9,6 @@ import numpy as np
 from litecl.delegate.backend.direct import direct
 from litecl.delegate.backend.program import Program
 from litecl.delegate.backend.states import NotAsPlanned
-from litecl.delegate.claim.partition import Region
 from litecl.delegate.report import Counters, PartitionRow
 from litecl.delegate.report_details import kernel_name
 from litecl.interpreter.errors import ContentLost, DelegateError
@@ -18,7 +17,6 @@ from litecl.interpreter.op import ControlOp, InPlace, Inputs, NoOptions
 from litecl.interpreter.ops.control import CALL_ONCE
 from litecl.interpreter.run.executor import Frame
 
-_LARGE_BYTES = 1 << 16
 REGION = "CL_REGION"  # the operator name of a region's node
 
 Failed = Callable[[Program, DelegateError], None]
@@ -99,14 +97,6 @@ class _Runner:
 
 def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
     return []
-
-
-def large_inputs(region: Region, specs: Sequence[Sequence[TensorSpec]]) -> list[int]:
-    """Return the large inputs, which a region may overwrite as it gets copies of them: that costs no more than a copy
-    within the region, but more than writing the input straight into its memory.
-    """
-    inputs = {t: specs[region.subgraph][t] for t in region.inputs}
-    return [t for t, spec in inputs.items() if spec.size * spec.dtype.itemsize >= _LARGE_BYTES]
 
 
 def share_memory(

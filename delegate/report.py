@@ -176,8 +176,8 @@ class DelegationReport:
     invoke, with ``profile=True``. warm_up: the progress of a background build.
     failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: unusable devices,
     with the reason. halves: the use of half precision with ``precision="fp16"``. dynamic_range: how products of float
-    activations and integer weights quantize the activations, "" without such products. ``warnings`` sums up everything
-    that went wrong.
+    activations and integer weights quantize the activations, "" without such products. deterministic: which nodes give
+    the same bits on every processor, "" if that wasn't asked for. ``warnings`` sums up everything that went wrong.
     """
 
     device: str
@@ -194,6 +194,7 @@ class DelegationReport:
     warm_up: WarmUp | None = None
     halves: str = ""
     dynamic_range: str = ""
+    deterministic: str = ""
 
     @classmethod
     def of(cls, interpreter: Any) -> Self:
@@ -222,7 +223,7 @@ class DelegationReport:
             f"{self.claimed} of {counted(len(self.nodes), 'node')} in {counted(len(self.partitions), 'partition')} "
             f"on {self.device}; built in {self.build_s:.2f} s, {counted(self.cache_hits, 'program')} from the cache",
             *((self._last_invoke,) if self.counters.any else ()),
-            *((self.halves,) if self.halves else ()),
+            *(line for line in (self.halves, self.deterministic) if line),
             *((f"dynamic range: {TOLD[self.dynamic_range]}",) if self.dynamic_range else ()),
             *(f"{counted(count, 'region')}: {manner}" for manner, count in manners.items()),
             *(loop for row in self.partitions for loop in row.loops),

@@ -1,11 +1,15 @@
 """Details of each node in a delegation report: tensors and kernels."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from litecl.delegate.report import NodeRow, TensorRow
 from litecl.interpreter.graph import ABSENT, Model, TensorSpec
+
+_OF_THE_LIBRARY = frozenset({"ATAN2", "COS", "NON_MAX_SUPPRESSION_V5", "POW", "SIN", "TFLite_Detection_PostProcess"})
+"""Operators whose kernels call the C library's mathematics, which rounds as it likes."""
 
 
 def kernel_name(kernel: str, entry: str) -> str:
@@ -48,3 +52,19 @@ def _with_details(
 def _tensor_row(tensor: int, spec: TensorSpec) -> TensorRow:
     size_bytes = 0 if spec.shape is None else spec.size * spec.dtype.itemsize
     return TensorRow(tensor, spec.name, spec.type.name, spec.shape, size_bytes, spec.data is not None)
+
+
+def steady(rows: Iterable[NodeRow], model: Model) -> str:
+    """Return a line that names the operators of floats whose bits may differ between processors: those of the C
+    library, and those of the CPU, whose numpy chooses its loops by the processor.
+    """
+    differing = Counter(
+        row.op for row in rows if _is_float(row, model) and (not row.claimed or row.op in _OF_THE_LIBRARY)
+    )
+    named = ", ".join(f"{op} ({count})" for op, count in sorted(differing.items()))
+    return f"deterministic: the same bits on every processor{f', but for {named}' if named else ''}"
+
+
+def _is_float(row: NodeRow, model: Model) -> bool:
+    graph = model.subgraphs[row.subgraph]
+    return any(graph.tensors[t].dtype.kind in "fc" for t in graph.nodes[row.node].outputs)

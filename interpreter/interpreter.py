@@ -33,7 +33,9 @@ from litecl.interpreter.run.shapes import Known
 from litecl.interpreter.run.variables import Variables
 from litecl.interpreter.runnable import ALREADY_RUNNING
 from litecl.interpreter.shown import html, line, source_name, state
-from litecl.interpreter.signature import SignatureRunner, only_key
+
+if TYPE_CHECKING:
+    from litecl.interpreter.signature import SignatureRunner
 
 Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 
@@ -513,8 +515,10 @@ class Interpreter:
             "construct the interpreter with experimental_preserve_all_tensors=True"
         )
 
-    def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
+    def get_signature_runner(self, signature_key: str | None = None) -> "SignatureRunner":
         """Return a callable that takes a signature's inputs by name and returns its outputs by name."""
+        from litecl.interpreter.signature import SignatureRunner, only_key
+
         return SignatureRunner(self, only_key(self._model) if signature_key is None else signature_key)
 
     # Runs on tensors that stay on the device (``Runnable``)

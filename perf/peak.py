@@ -10,7 +10,7 @@ import numpy as np
 from litecl.delegate.backend.protocols import Device, Memory
 from litecl.delegate.cl_op import Launch, Operand, Scratch, Target
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.claim.partition import Region
+from litecl.delegate.claim.region import Region
 from litecl.delegate.plan.memory import Arena, align
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Work

@@ -3,61 +3,85 @@
 ``python -m tools.loops docs/control_flow.md`` writes the table into that document.
 
 Every loop is built from a TensorFlow function or a Keras layer, converted by ``tf.lite.TFLiteConverter``, run by both
-with one thread each, in turns, and their outputs compared. This module alone needs TensorFlow, and is not imported by
-others.
+with one thread each, in turns, and their outputs compared. ONNX Runtime runs the functions too, as far as tf2onnx (of
+PyPI) converts them. This module alone needs TensorFlow, and is not imported by others.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+import onnxruntime
 import tensorflow as tf
+import tf2onnx
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
+from litecl.converter import Converter
 from litecl.delegate import CLDelegate
 from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import outputs_of
 from litecl.perf.timing import in_turns
+from support.tf_scans import selective_scan
 from tools.peers import turn
 
 _ROUNDS = 15
+_OPSET = 18  # the newest of tf2onnx 1.17
 _FLOAT = tf.float32
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A loop to measure: what builds its file, and how many iterations its innermost body runs."""
+    """A loop to measure: what builds its file, and how many iterations its innermost body runs. function: what
+    tf2onnx converts, if anything, and the shapes of its inputs.
+    """
 
     name: str
     build: Callable[[], bytes]
     iterations: int
+    function: tuple[Callable[..., Any], Sequence[Sequence[int]]] | None = None
 
 
 @dataclass(frozen=True)
 class Row:
-    """Figures of one subject; times of whole invokes in microseconds."""
+    """Figures of one subject; times of whole invokes in microseconds, None for a runtime that has no such file."""
 
     name: str
     iterations: int
     ours_us: float
     litert_us: float
+    onnx_us: float | None
     difference: float
     report: DelegationReport
 
 
-def _function(function: Callable[..., Any], *shapes: Sequence[int]) -> bytes:
+def _traced(function: Callable[..., Any], shapes: Sequence[Sequence[int]]) -> Any:
     signature = [tf.TensorSpec(shape, _FLOAT) for shape in shapes]
-    module = tf.Module()
-    concrete = tf.function(function, input_signature=signature, autograph=False).get_concrete_function()
-    content: bytes = tf.lite.TFLiteConverter.from_concrete_functions([concrete], module).convert()
-    return content
+    return tf.function(function, input_signature=signature, autograph=False)
+
+
+def _function(name: str, function: Callable[..., Any], iterations: int, *shapes: Sequence[int]) -> Subject:
+    def build() -> bytes:
+        converter = tf.lite.TFLiteConverter.from_concrete_functions(
+            [_traced(function, shapes).get_concrete_function()], tf.Module()
+        )
+        content: bytes = converter.convert()
+        return content
+
+    return Subject(name, build, iterations, (function, shapes))
+
+
+def _of_our_converter(name: str, function: Callable[..., Any], iterations: int, *shapes: Sequence[int]) -> Subject:
+    def build() -> bytes:
+        return Converter.from_concrete_functions([_traced(function, shapes).get_concrete_function()]).convert()
+
+    return Subject(name, build, iterations, (function, shapes))
 
 
 def _layer(layer: Any, *shape: int) -> bytes:
@@ -66,13 +90,13 @@ def _layer(layer: Any, *shape: int) -> bytes:
     return content
 
 
-def _counted(trips: int) -> Callable[[], bytes]:
+def _counted(name: str, trips: int) -> Subject:
     def loop(x: Any) -> Any:
         return tf.while_loop(
             lambda i, x: i < trips, lambda i, x: (i + 1, tf.tanh(x * 1.01 + 0.1)), [tf.constant(0), x]
         )[1]
 
-    return lambda: _function(loop, [64])
+    return _function(name, loop, trips, [64])
 
 
 def _until(x: Any) -> Any:
@@ -152,19 +176,6 @@ def _escapes(x: Any) -> Any:
     return tf.while_loop(lambda i, a, b, c: i < 100, body, start)[3]
 
 
-def _selective_scan(x: Any, rate: Any, b: Any, c: Any) -> Any:
-    """The scan of a Mamba block: a state of 128 channels x 16 decays at each step, and is read."""
-    decay = tf.constant(-np.exp(np.random.default_rng(0).standard_normal((128, 16))).astype(np.float32))
-
-    def body(i: Any, state: Any, rows: Any) -> Any:
-        step = tf.nn.softplus(rate[i])[:, None]
-        state = tf.exp(step * decay) * state + step * b[i][None, :] * x[i][:, None]
-        row = tf.reduce_sum(state * c[i][None, :], -1)[None]
-        return i + 1, state, gen_xla_ops.xla_dynamic_update_slice(rows, row, tf.stack([i, 0]))
-
-    return tf.while_loop(lambda i, s, r: i < 100, body, [tf.constant(0), tf.zeros([128, 16]), tf.zeros([100, 128])])[2]
-
-
 def _beam(x: Any) -> Any:
     """Greedy decoding of 8 beams: scores of 128 words, the best 8, written to a list of all steps."""
     weights = tf.constant(np.random.default_rng(0).standard_normal((8, 128)).astype(np.float32))
@@ -181,21 +192,21 @@ def _beam(x: Any) -> Any:
 
 _LAYERS = keras.layers
 SUBJECTS = (
-    Subject("counted, 10", _counted(10), 10),
-    Subject("counted, 1,000", _counted(1_000), 1_000),
-    Subject("counted, 10,000", _counted(10_000), 10_000),
-    Subject("until a sum is reached", lambda: _function(_until, [1, 64]), 300),
-    Subject("nested", lambda: _function(_nested, [64]), 600),
-    Subject("IF in WHILE", lambda: _function(_if_in_while, [16]), 500),
-    Subject("WHILE in IF", lambda: _function(_while_in_if, [64]), 300),
-    Subject("Newton", lambda: _function(_newton, [32]), 400),
-    Subject("Collatz", lambda: _function(_collatz, [1]), 448),
-    Subject("matrix power, 16x16", lambda: _function(_matrix_power, [16, 16]), 300),
-    Subject("matrix power, 32x32", lambda: _function(_matrix_power, [32, 32]), 300),
-    Subject("Mandelbrot, 64x64", lambda: _function(_mandelbrot, [2, 64, 64]), 100),
-    Subject("Mandelbrot with masks, 64x64", lambda: _function(_escapes, [2, 64, 64]), 100),
-    Subject("Mamba scan", lambda: _function(_selective_scan, [100, 128], [100, 128], [100, 16], [100, 16]), 100),
-    Subject("beam search", lambda: _function(_beam, [1, 8]), 300),
+    _counted("counted, 10", 10),
+    _counted("counted, 1,000", 1_000),
+    _counted("counted, 10,000", 10_000),
+    _function("until a sum is reached", _until, 300, [1, 64]),
+    _function("nested", _nested, 600, [64]),
+    _function("IF in WHILE", _if_in_while, 500, [16]),
+    _function("WHILE in IF", _while_in_if, 300, [64]),
+    _function("Newton", _newton, 400, [32]),
+    _function("Collatz", _collatz, 448, [1]),
+    _function("matrix power, 16x16", _matrix_power, 300, [16, 16]),
+    _function("matrix power, 32x32", _matrix_power, 300, [32, 32]),
+    _function("Mandelbrot, 64x64", _mandelbrot, 100, [2, 64, 64]),
+    _function("Mandelbrot with masks, 64x64", _escapes, 100, [2, 64, 64]),
+    _of_our_converter("Mamba scan", selective_scan, 100, [100, 128], [100, 128], [100, 16], [100, 16]),
+    _function("beam search", _beam, 300, [1, 8]),
     Subject("Keras LSTM, sequences", lambda: _layer(_LAYERS.LSTM(64, return_sequences=True), 100, 32), 100),
     Subject("Keras LSTM, last", lambda: _layer(_LAYERS.LSTM(64), 100, 32), 100),
     Subject("Keras GRU", lambda: _layer(_LAYERS.GRU(64, return_sequences=True), 100, 32), 100),
@@ -225,17 +236,51 @@ def measure(subject: Subject) -> Row:
     litert = LiteRT(model_content=content, num_threads=1)
     for runtime in (ours, litert):
         runtime.allocate_tensors()
+    feeds: dict[str, Array] = {}
     for detail in litert.get_input_details():
         value = rng.standard_normal(detail["shape"]).astype(np.float32) * 0.5
+        feeds[detail["name"].removeprefix("serving_default_").removesuffix(":0")] = value
         for runtime in (ours, litert):
             runtime.set_tensor(detail["index"], value)
     for runtime in (ours, litert):
         runtime.invoke()
     difference = max(map(_difference, outputs_of(ours), outputs_of(litert)))
-    turns = [turn(runtime) for runtime in (ours, litert)]
+    onnx = None if subject.function is None else _in_onnx(*subject.function, feeds)
+    if onnx is not None:
+        onnx.invoke()
+        for result in onnx.results:  # in another order, perhaps
+            alike = [output for output in outputs_of(ours) if output.shape == result.shape]
+            assert min(_difference(result, output) for output in alike) < 1e-3, subject.name
+    turns = [turn(runtime) for runtime in (ours, litert, onnx) if runtime is not None]
     timed = in_turns([run for run, _ in turns], _ROUNDS)
-    ours_us, litert_us = (1e3 * stats.min_ms / count for stats, (_, count) in zip(timed, turns, strict=True))
-    return Row(subject.name, subject.iterations, ours_us, litert_us, difference, DelegationReport.of(ours))
+    ours_us, litert_us, *onnx_us = (1e3 * stats.min_ms / count for stats, (_, count) in zip(timed, turns, strict=True))
+    report = DelegationReport.of(ours)
+    return Row(subject.name, subject.iterations, ours_us, litert_us, next(iter(onnx_us), None), difference, report)
+
+
+class _Onnx:
+    """A session of ONNX Runtime with one thread, and its inputs."""
+
+    def __init__(self, content: bytes, feeds: Mapping[str, Array]) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # errors
+        self._session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        self._feeds = {each.name: feeds[each.name.removesuffix(":0")] for each in self._session.get_inputs()}
+        self.results: list[Array] = []
+
+    def invoke(self) -> None:
+        self.results = self._session.run(None, self._feeds)
+
+
+def _in_onnx(function: Callable[..., Any], shapes: Sequence[Sequence[int]], feeds: Mapping[str, Array]) -> _Onnx | None:
+    """Return the function in ONNX Runtime; None if tf2onnx leaves operators that ONNX lacks."""
+    traced = _traced(function, shapes)
+    model, _ = tf2onnx.convert.from_function(traced, input_signature=traced.input_signature, opset=_OPSET)
+    try:
+        return _Onnx(model.SerializeToString(), feeds)
+    except onnxruntime.capi.onnxruntime_pybind11_state.InvalidGraph:
+        return None
 
 
 def _difference(got: Array, expected: Array) -> float:
@@ -246,8 +291,9 @@ def _difference(got: Array, expected: Array) -> float:
 
 def table(rows: Sequence[Row]) -> str:
     """Return the rows in Markdown."""
-    head = "| loop | iterations | litecl us/iteration | LiteRT us/iteration | ratio | difference | host syncs | where |"
-    return "\n".join([head, "|---" * 8 + "|", *map(_line, rows)]) + "\n"
+    times = "litecl us/iteration | LiteRT us/iteration | ratio | ORT us/iteration"
+    head = f"| loop | iterations | {times} | difference | host syncs | where |"
+    return "\n".join([head, "|---" * 9 + "|", *map(_line, rows)]) + "\n"
 
 
 def _line(row: Row) -> str:
@@ -255,9 +301,10 @@ def _line(row: Row) -> str:
     loops = [loop.partition(": ")[2] for part in row.report.partitions for loop in part.loops]
     reasons = [node.reason for node in row.report.nodes if not node.claimed]
     where = "CPU: " + reasons[0] if reasons else ", ".join(dict.fromkeys(loops)) or "device"
+    onnx = "-" if row.onnx_us is None else f"{row.onnx_us / row.iterations:.3g}"
     return (
-        f"| {row.name} | {row.iterations:,} | {ours:.3g} | {theirs:.3g} | {theirs / ours:.2f} | {row.difference:.1e} "
-        f"| {row.report.counters.host_syncs} | {where} |"
+        f"| {row.name} | {row.iterations:,} | {ours:.3g} | {theirs:.3g} | {theirs / ours:.2f} | {onnx} "
+        f"| {row.difference:.1e} | {row.report.counters.host_syncs} | {where} |"
     )
 
 

@@ -189,6 +189,15 @@ class Device(Identified, Protocol):
         """Save built programs for the next process; called after an execution's first run. Failing is not an error."""
 
 
+@runtime_checkable
+class KeepsPlans(Device, Protocol):
+    """A device whose plans follow from the model, the options, its target and its identity alone."""
+
+    @property
+    def plans(self) -> Path | None:
+        """Return the folder for its plans; None keeps none."""
+
+
 @dataclass(frozen=True)
 class Description:
     """The description of a device that ``litecl devices`` shows.

@@ -13,11 +13,12 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 
+from litecl.delegate.backend import fork
 from litecl.interpreter.errors import DelegateError
 
 _LEAST_BYTES = 512 << 10  # for a runtime and its callers
 _AMPLE_BYTES = 8 << 20  # the usual default
-_starting = threading.Lock()  # threading.stack_size applies to the whole process
+_starting = fork.Section(needs_runtime=False)  # threading.stack_size applies to the whole process
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
@@ -66,7 +67,7 @@ def elsewhere(
             errors.append(error)
 
     thread = threading.Thread(target=run, name="litecl-stack")
-    with _starting:
+    with _starting.lock:
         before = threading.stack_size(_AMPLE_BYTES)
         try:
             thread.start()

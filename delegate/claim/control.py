@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from litecl.delegate.analysis.explicit import Explicit
 from litecl.delegate.analysis.loop_variables import live_nodes
+from litecl.delegate.claim.region import FOLDED
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Subgraph, TensorSpec, acts, callees_of
 from litecl.interpreter.op import ControlOp
@@ -17,8 +18,6 @@ CONTROL_OPS = (IF, WHILE, CALL, STABLEHLO_COMPOSITE)
 
 VARIABLE_OPS = (READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE)
 """The operators that only move variables; they need no launch in a region."""
-
-FOLDED = "constant: computed at preparation"
 
 Specs = Sequence[Sequence[TensorSpec]]
 WhyNot = Callable[[int, int], str | None]

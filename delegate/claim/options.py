@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from litecl.delegate.cl_op import ClOp, DeviceOp
 from litecl.delegate.naming import close_names, did_you_mean
-from litecl.delegate.ops import CL_OPS
 from litecl.delegate.progress import USUAL_PATIENCE_S, Progress
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.dataclass import dataclass
@@ -73,6 +72,9 @@ class CLOptions:
         (docs/native.md). The device is then "native". A pack that is damaged, or for another machine, model or version
         of litecl, is a device failure.
     tuning: None uses the device's measurement by ``litecl devices --tuning``, or else the defaults.
+    deterministic: compute the same bits on every processor with fused multiply-add, with any number of threads
+        (docs/promises.md): plan for vectors of 8 floats everywhere, and use no tuning. The device is then "native". The
+        report names the nodes that this doesn't hold for.
     profile: measure the device time of every launch, within a region's kernel if the device can.
     strict: raise DelegateError if the device fails, instead of leaving the region to the CPU, or queueing its launches
         if it cannot be linked. Refusing an operator is not a failure.
@@ -130,6 +132,9 @@ class CLOptions:
         metadata=_flag("--programs", "a pack of programs, made by `litecl compile --for`", "PACK"),
     )
     tuning: Tuning | None = None
+    deterministic: bool = field(
+        default=False, metadata=_flag("--deterministic", "compute the same bits on every processor")
+    )
     profile: bool = False
     strict: bool = False
     max_loop_iterations: int | None = None
@@ -159,15 +164,19 @@ class CLOptions:
         if self.warm_up not in get_args(WarmUpMode):
             raise DelegateError(f"warm_up: expected 'block' or 'background', got {self.warm_up!r}")
         for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):
-            if value is not None and value < (0 if name.startswith("max_") else 1):
-                raise DelegateError(f"{name}: expected a positive number, got {value}")
+            least = 0 if name.startswith("max_") else 1
+            if value is not None and not (hasattr(value, "__index__") and value >= least):
+                raise DelegateError(f"{name}: expected a positive number, got {value!r}")
+        if self.deterministic and self.tuning is not None:
+            raise DelegateError("deterministic: a tuning, which is of one processor, has no effect with it")
         seconds: Any = self.compile_timeout
         if seconds is not None and not (isinstance(seconds, Real) and float(seconds) > 0):
             raise DelegateError(f"compile_timeout: expected more than 0 s, got {seconds!r}")
         for name, freeze in _FROZEN.items():
             object.__setattr__(self, name, freeze(getattr(self, name)))
         for name in ("allow_ops", "deny_ops"):
-            _check_names(name, getattr(self, name) or (), {cl_op.op.name for cl_op in self.custom_ops})
+            if names := getattr(self, name):
+                _check_names(name, names, {cl_op.op.name for cl_op in self.custom_ops})
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the options to pickle, without the progress callback. Raises DelegateError for a device object."""
@@ -191,6 +200,8 @@ class CLOptions:
     @cached_property
     def cl_ops(self) -> Mapping[Op, DeviceOp]:
         """The device operators: litecl's, and the user's."""
+        from litecl.delegate.ops import CL_OPS  # a model whose plans are kept needs none
+
         own: dict[Op, DeviceOp] = {cl_op.op: cl_op for cl_op in self.custom_ops}
         return ChainMap(own, CL_OPS)  # type: ignore[arg-type]  # CL_OPS is only read
 
@@ -200,6 +211,8 @@ def _check_names(option: str, names: Collection[str], customs: Collection[str]) 
 
     Accepts names that resemble none and aren't all capitals: they may be custom operators of a future model.
     """
+    from litecl.delegate.ops import CL_OPS
+
     for name in sorted({*names}.difference(BUILTIN_OPERATORS, customs)):
         if name in CUSTOMS:
             continue

@@ -7,12 +7,11 @@ from functools import partial
 from litecl.delegate.analysis.explicit import Explicit
 from litecl.delegate.cl_op import ClOp, Target
 from litecl.delegate.claim.abilities import beyond
-from litecl.delegate.claim.control import FOLDED, VARIABLE_OPS, refusal
+from litecl.delegate.claim.control import VARIABLE_OPS, refusal
 from litecl.delegate.claim.options import CLOptions
-from litecl.interpreter.dataclass import dataclass
+from litecl.delegate.claim.region import FOLDED, Partitioning, Region, RegionVariable
 from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec, acts, callees_of, updated_by
 from litecl.interpreter.op import ControlOp
-from litecl.interpreter.run.variables import VariableKey
 from litecl.interpreter.schema import TensorType
 
 _DEVICE_TYPES = frozenset(
@@ -24,40 +23,6 @@ _DEVICE_TYPES = frozenset(
 _COMPLEX = frozenset({TensorType.COMPLEX64})  # only for records with ``of_complex``
 # Constants may have these types too, as lowerings unpack them.
 _CONSTANT_TYPES = _DEVICE_TYPES | {TensorType.INT4, TensorType.INT2}
-
-
-@dataclass(frozen=True)
-class RegionVariable:
-    """A variable that a region uses. before: the tensor of its value when the region begins, None if no node reads it;
-    after: the tensor of its value when the region ends, None if unchanged.
-    """
-
-    key: VariableKey
-    before: int | None
-    after: int | None
-
-
-@dataclass(frozen=True)
-class Region:
-    """Nodes of one subgraph that run on the device together. nodes: their positions in execution order.
-
-    variables: the region's variables in the state store, which are neither inputs nor outputs.
-    """
-
-    subgraph: int
-    nodes: tuple[int, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    variables: tuple[RegionVariable, ...] = ()
-
-
-@dataclass(frozen=True)
-class Partitioning:
-    """The regions of one subgraph, and the reason why each other node is in none."""
-
-    regions: tuple[Region, ...]
-    reasons: dict[int, str]
-    order: tuple[tuple[int, ...], ...]  # runs of nodes in a valid order; the nodes of a region are one run
 
 
 def partition(

@@ -9,7 +9,7 @@ import numpy as np
 
 from litecl.delegate.backend.places import Places
 from litecl.delegate.cl_op import Arg, Operand
-from litecl.delegate.claim.control import FOLDED
+from litecl.delegate.claim.region import FOLDED
 from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.naming import counted
 from litecl.delegate.plan.memory import align

@@ -1,7 +1,9 @@
 """The native back end: one device, the processor, if there is a compiler for it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 from litecl.delegate.backend.errors import host_memory
 from litecl.delegate.backend.protocols import Description, FoundDevice
@@ -13,27 +15,32 @@ from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.execution import NativeExecution
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.memory import ConstantPool
-from litecl.delegate.native.processes import processors
+from litecl.delegate.native.processors import processors
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter import limits
 from litecl.interpreter.buffers import ALIGNMENT, Buffer, HostBuffer
 from litecl.interpreter.dataclass import dataclass
-from litecl.interpreter.errors import DeviceNotFound
+from litecl.interpreter.errors import DelegateError, DeviceNotFound
 
 _NAME = "native"
 _WIDTHS = (("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4))  # floats in a register
 _IN_TURNS = frozenset({"__znver4__"})  # they execute a vector of 16 floats in two passes
 
+_STEADY_WIDTH = 8  # of vectors that give the same bits everywhere: a register of AVX2, half of one of AVX-512
+_FUSED = ("__FMA__", "__ARM_FEATURE_FMA", "__riscv_d")  # processors with fused multiply-add and denormals
 _LOCAL_BYTES = 1 << 15  # of a work-item, its own group, on the stack of its thread
 
 
 @dataclass(frozen=True)
 class NativeFound:
-    """The processor, with a compiler for it. threads: the number that share a region's work."""
+    """The processor, with a compiler for it. threads: the number that share a region's work. steady: whether it gives
+    the same bits as every other processor.
+    """
 
     compiler: Compiler
     threads: int = 1
+    steady: bool = False
 
     needs_runtime = needs_threads = False
 
@@ -63,9 +70,18 @@ class NativeFound:
     def target(self, directory: Path | None = None) -> CpuTarget:
         """See ``FoundDevice``."""
         macros = self.compiler.macros
+        if self.steady:
+            return CpuTarget(_STEADY_WIDTH, self.threads, local_mem_bytes=_LOCAL_BYTES)
         width = next((width for macro, width in _WIDTHS if macro in macros), 4)
         turns = not _IN_TURNS.isdisjoint(macros)
         return CpuTarget(width, self.threads, local_mem_bytes=_LOCAL_BYTES, takes_turns=turns)
+
+    def steadied(self) -> Self:
+        """Return the same, computing the same bits as every other processor. Raises DelegateError if this can't."""
+        macros = self.compiler.macros
+        if macros.get("__SIZEOF_POINTER__") != "8" or not any(name in macros for name in _FUSED):
+            raise DelegateError(f"deterministic: {self.compiler.processor} has 32 bits, or no fused multiply-add")
+        return replace(self, steady=True)
 
     def open(self, *, profile: bool, directory: Path | None) -> "NativeDevice":
         """See ``FoundDevice``."""
@@ -89,6 +105,7 @@ class NativeDevice:
 
     def __init__(self, device: NativeFound, directory: Path | None) -> None:
         self.name, self.identity, self.target = device.name, device.identity, device.target(directory)
+        self.plans = directory
         self._libraries = device.libraries(directory)
         self._pool = ConstantPool()
 

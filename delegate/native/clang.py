@@ -1,6 +1,7 @@
 """The compiler: clang, run in child processes.
 
-A child process can be killed at any time, and uses neither the stack nor the address space of the waiting thread.
+A child process can be killed at any time, and uses neither the stack nor the address space of the waiting thread. What
+starts one is imported then: a process whose programs are cached starts none.
 """
 
 import re
@@ -10,12 +11,15 @@ from contextlib import contextmanager
 from dataclasses import field
 from functools import cache, cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from litecl.delegate.backend import scratch
 from litecl.delegate.native.loading import NO_FOLDER
-from litecl.delegate.native.processes import Product, Task, run, run_all, shares
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import KernelBuildError
+
+if TYPE_CHECKING:
+    from litecl.delegate.native.processes import Task
 
 _OPENCL = (
     "-x",
@@ -89,6 +93,8 @@ class Compiler:
         """Return the facts about the compiler and its target. Raises KernelBuildError."""
         if self.known is not None:
             return self.known
+        from litecl.delegate.native.processes import run
+
         macros, messages = run((*self.command, *self.target, "-dM", "-E", "-v", "-x", "c", "-"))
         lines = (line.split(" ", 2) for line in macros.splitlines())
         named = re.search(r'"?-target-cpu"? "?([^" ]+)', messages)
@@ -134,6 +140,8 @@ class Compiler:
 
         Raises KernelBuildError with the compiler's messages. No process survives, however this ends.
         """
+        from litecl.delegate.native.processes import run_all, shares
+
         with folder() as directory:
             tasks = [
                 self._task({number: units[number] for number in share}, directory)
@@ -153,18 +161,22 @@ class Compiler:
         return self._linked(objects, "-static")
 
     def _linked(self, objects: Sequence[bytes], how: str) -> bytes:
+        from litecl.delegate.native.processes import run
+
         with folder() as directory:
             output = directory / "made"
             linker = self.linker or (*self.command, *self.target, "-nostdlib")
             run((*linker, how, "-o", str(output), *written(objects, directory)))
             return output.read_bytes()
 
-    def _task(self, units: Mapping[int, Unit], directory: Path) -> Task:
+    def _task(self, units: Mapping[int, Unit], directory: Path) -> "Task":
         """Return the command that compiles sources of one language and with the same options except macros.
 
         With -fsyntax-only, clang's driver names no output file, so each object is written next to its source. The
         driver appends its own source, the last one, to the others.
         """
+        from litecl.delegate.native.processes import Product, Task
+
         sources = {number: _source(directory / str(number), unit) for number, unit in units.items()}
         *others, last = map(str, sources.values())
         alike = next(iter(units.values()))

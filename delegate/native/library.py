@@ -5,11 +5,12 @@ share objects.
 """
 
 import ctypes
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from litecl.delegate import disk
+from litecl.delegate import disk, own_code
 from litecl.delegate.backend import binaries, fork
 from litecl.delegate.backend.sources import Defines, render, source_of
 from litecl.delegate.native.clang import Compiler, Unit
@@ -21,6 +22,7 @@ _MORE_PASSES = {"copy.cl"}  # its rows are short, with a stride unknown at compi
 _PRELUDE, _CREW, _RUNTIME = "native.h", "crew.c", "runtime.c"
 # Files of functions that kernel variants share, by their name (``NAME.h`` declares them, ``NAME.cl`` defines them): the
 # macros that each depends on.
+_NAME = re.compile(r"library-[0-9a-f]{32}")
 _SHARED = {"gather_patches": ("T", "WIDTH", "WORDS")}
 
 
@@ -41,7 +43,32 @@ class Libraries:
 
     def region(self, program: RegionProgram, workers: int, *, timed: bool) -> ctypes.CDLL:
         """Return the library with ``run_region`` and everything that it calls. Raises KernelBuildError."""
-        return self._library(self.region_units(program, workers, timed=timed))
+        note = self._note(program, workers, timed)
+        name = (binaries.read(self._directory, note) or b"").decode(errors="replace") if note else ""
+        if _NAME.fullmatch(name) and (library := self._known(name)) is not None:
+            return library
+        units = self.region_units(program, workers, timed=timed)
+        if note:
+            binaries.keep(self._directory, note, self._names(units)[1].encode())
+        return self._library(units)
+
+    def _note(self, program: RegionProgram, workers: int, timed: bool) -> str | None:
+        """Return the file that says which library has a program, so that its sources need not be read; None without
+        one, as for users' kernels, which may change.
+        """
+        code = own_code.digest()
+        if self._directory is None or code is None or any(variant.is_users for variant in program.variants):
+            return None
+        variants = [(v.kernel, v.defines, callers) for v, callers in program.variants.items()]
+        said = variants, program.is_straight, workers == 1, timed, sorted(self._macros.items())
+        return disk.key("named", self._compiler.identity, (code, repr(said)))
+
+    def _known(self, name: str) -> ctypes.CDLL | None:
+        """Return a library that is loaded or in the cache; None if it is neither."""
+        with self._making.lock:
+            if name not in self._libraries and (content := self._kept(name)) is not None:
+                self._libraries[name] = loaded(content)
+        return self._libraries.get(name)
 
     def crew(self) -> ctypes.CDLL:
         """Return the crew's library (kernels_cl/crew.c). Raises KernelBuildError."""

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from litecl.delegate.native import clang
 from litecl.delegate.native.clang import Compiler
-from litecl.delegate.native.processes import run
 from litecl.interpreter.dataclass import dataclass
 
 # The functions that libraries for Windows import, by DLL: nothing else is present in every process.
@@ -37,6 +36,8 @@ class ForWindows(Compiler):
 
     def link(self, objects: Sequence[bytes]) -> bytes:
         """See ``Compiler.link``."""
+        from litecl.delegate.native.processes import run
+
         with clang.folder() as folder:
             imports = []
             for name, functions in _WINDOWS.items():

@@ -1,11 +1,11 @@
 """The memory of a plan on the processor: numpy arrays, which kernels and host use in place."""
 
-import threading
 from collections.abc import Callable, Mapping
 from weakref import ref
 
 import numpy as np
 
+from litecl.delegate.backend import fork
 from litecl.delegate.backend.places import Places, part_of
 from litecl.delegate.cl_op import Arg, Operand
 from litecl.delegate.plan.memory import align
@@ -30,7 +30,8 @@ class ConstantPool:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._sharing = fork.Section(needs_runtime=False)
+        self._taking = False  # by a thread that a signal handler may have interrupted, or that a fork has left behind
         self._held: dict[tuple[int, bytes], list[ref[Array]]] = {}
         self._chunk: Callable[[], Array | None] = lambda: None
         self._next = self._end = 0  # of the chunk, in bytes
@@ -39,7 +40,7 @@ class ConstantPool:
         """Return a constant's bytes: an equal constant in the pool, the array itself (``_is_apart``), or a copy."""
         given = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         key = given.size, given[:: max(1, given.size // _SAMPLE)].tobytes()
-        with self._lock:
+        with self._sharing.lock:
             alive = [(held, array) for held in self._held.get(key, ()) if (array := held()) is not None]
             shared = next((array for _, array in alive if _equal(array, given)), None)
             if shared is None:
@@ -51,23 +52,27 @@ class ConstantPool:
         return shared
 
     def _copied(self, given: Array) -> Array:
-        """Return a copy, with its own allocation if it fills huge pages."""
-        copy = aligned(given.size) if given.size >= LARGE_PAGE else self._taken(given.size)
+        """Return a copy, with its own allocation if it fills huge pages, or if the chunk is being used."""
+        copy = aligned(given.size) if given.size >= LARGE_PAGE or self._taking else self._taken(given.size)
         copy[...] = given
         return copy
 
     def _taken(self, size_bytes: int) -> Array:
         """Allocate from the current chunk, or from a new one. A chunk lives as long as any part of it."""
-        size, chunk = align(size_bytes, ALIGNMENT), self._chunk()
-        if chunk is None or self._next + size > self._end:
-            memory = aligned(_CHUNK_BYTES)
-            chunk = memory.base
-            assert chunk is not None
-            self._chunk, self._next = ref(chunk), memory.ctypes.data - chunk.ctypes.data
-            self._end = self._next + memory.size
-        part = chunk[self._next : self._next + size_bytes]
-        self._next += size
-        return part
+        self._taking = True
+        try:
+            size, chunk = align(size_bytes, ALIGNMENT), self._chunk()
+            if chunk is None or self._next + size > self._end:
+                memory = aligned(_CHUNK_BYTES)
+                chunk = memory.base
+                assert chunk is not None
+                start = memory.ctypes.data - chunk.ctypes.data
+                self._chunk, self._next, self._end = ref(chunk), start, start + memory.size
+            part = chunk[self._next : self._next + size_bytes]
+            self._next += size
+            return part
+        finally:
+            self._taking = False
 
 
 def _equal(a: Array, b: Array) -> bool:

@@ -11,7 +11,7 @@ from litecl.delegate.native.clang import Compiler, Facts, Unit
 from litecl.delegate.native.kinds import KINDS, Kind, described, here
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.pack import Pack, Packed, read
-from litecl.delegate.native.processes import processors
+from litecl.delegate.native.processors import processors
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, KernelBuildError

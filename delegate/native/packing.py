@@ -84,6 +84,7 @@ class PackingDevice(NativeDevice):
 
     def __init__(self, device: PackingFound, target: Target) -> None:
         super().__init__(device, target.directory)
+        self.plans = None  # it needs every library, so every plan
         self._compiled = target.libraries
 
     def bind(self, plan: Plan, options: CLOptions) -> "NotRun":  # type: ignore[override]

@@ -6,8 +6,6 @@ lower level of processors is tried. The result is cached on disk per compiler an
 
 import json
 import logging
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -99,6 +97,9 @@ def _runs(compiler: Compiler) -> bool:
     """Return whether a program with one instruction of each set runs; True if it can't be tried."""
     if not compiler.macros.keys() & _LEVELS.keys():
         return True
+    import signal
+    import subprocess
+
     content = compiler.program(compiler.compile([Unit(_PROGRAM, source_of(_PROGRAM))]))
     with folder() as directory:
         path = directory / "probe"

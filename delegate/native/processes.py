@@ -13,6 +13,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import IO
 
+from litecl.delegate.native.processors import processors
 from litecl.delegate.progress import patience
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import KernelBuildError
@@ -168,8 +169,3 @@ def _process(command: Sequence[str], out: int | IO[bytes], err: int | IO[bytes])
         )
     except OSError as error:
         raise KernelBuildError(f"{command[0]}: {error.strerror}") from error
-
-
-def processors() -> int:
-    """Return the number of processors available to this process."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -126,7 +126,8 @@ class RegionGraph:
     subgraph: its index in the model. source: the subgraph itself. kept: the tensors read after the nodes have run.
     given: the tensors with a decided operand: those that exist already, and results with prescribed memory. owned: the
     given tensors that may be overwritten. updated: the tensors that nodes update in place. alignment: of positions, in
-    bytes. origins: the source's nodes in the model. places: the positions of tensors within others.
+    bytes. origins: the source's nodes in the model. places: the positions of tensors within others. is_inner: whether
+    a control operator runs it, perhaps many times.
     """
 
     subgraph: int
@@ -140,6 +141,7 @@ class RegionGraph:
     alignment: int
     origins: Sequence[Origin]
     places: Mapping[int, Place] = field(default_factory=dict)
+    is_inner: bool = False
 
     @cached_property
     def readers(self) -> Mapping[int, Sequence[RegionNode]]:

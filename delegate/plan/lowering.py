@@ -4,6 +4,7 @@ A step of a lowering may be free: its elements are already in position, or can b
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from litecl.delegate.analysis.loop_variables import live_nodes
@@ -40,6 +41,7 @@ def _subgraph(
     source = inner.source
     nodes, given = live_nodes(source), {**dict(zip(source.inputs, inputs, strict=True)), **pinned}
     graph = region_graph(subgraph, inner, nodes, source.outputs, request.cl_ops, request.alignment, given, owned)
+    graph = replace(graph, is_inner=True)
     return lower(request, graph, pinned.values())
 
 

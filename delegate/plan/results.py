@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from litecl.delegate.cl_op import Operand
-from litecl.delegate.claim.partition import Region, RegionVariable
+from litecl.delegate.claim.region import Region, RegionVariable
 from litecl.delegate.plan.request import Request
 from litecl.delegate.plan.steps import State, Work
 from litecl.delegate.plan.values import Lowered, Operands, copied

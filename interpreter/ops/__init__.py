@@ -175,3 +175,8 @@ def every_form() -> Iterator[Op | ControlOp]:
 def every_op() -> tuple[Op | ControlOp, ...]:
     """Return all operators."""
     return (*BUILTINS.values(), *CUSTOMS.values())
+
+
+def is_own(op: Op | ControlOp) -> bool:
+    """Return whether a record is one of litecl's, not a user's of the same name."""
+    return any(op is record for module in MODULES.naming(op.name) for record in _records(module))

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile, ZipFile
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +22,9 @@ from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 from litecl.interpreter.whole_files import whole_file
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
 
 _STRING = TensorType.STRING
 
@@ -55,6 +57,8 @@ def _save(folder: Path | None, options: NoOptions, inputs: Inputs) -> list[Array
     path, names = _given(folder, inputs)
     if len(set(names)) < len(names):
         raise ModelError(f"expected distinct names, got {names}")
+    from zipfile import ZipFile  # few models use files
+
     with _file_errors(path), whole_file(path) as file, ZipFile(file, "w") as archive:
         for name, tensor in zip(names, inputs[2:], strict=True):
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
@@ -66,6 +70,8 @@ def _restore(
     folder: Path | None, options: NoOptions, inputs: Inputs, declared: Sequence[TensorSpec] = ()
 ) -> list[Array]:
     path, names = _given(folder, inputs)
+    from zipfile import ZipFile
+
     with _file_errors(path), ZipFile(path) as archive:
         missing = sorted(set(names) - {entry.removesuffix(".npy") for entry in archive.namelist()})
         if missing:
@@ -74,7 +80,7 @@ def _restore(
         return [_entry(archive, name, spec) for name, spec in zip(names, specs, strict=True)]
 
 
-def _entry(archive: ZipFile, name: str, spec: TensorSpec | None) -> Array:
+def _entry(archive: "ZipFile", name: str, spec: TensorSpec | None) -> Array:
     """Read a tensor of the type and shape that the model declares, and nothing else."""
     with archive.open(f"{name}.npy") as file:
         shape, dtype = _header(file)
@@ -110,6 +116,8 @@ def _text(value: Any) -> str:
 @contextmanager
 def _file_errors(path: Path) -> Iterator[None]:
     """Raise a file's faults as a ModelFileError."""
+    from zipfile import BadZipFile
+
     try:
         yield
     except FileNotFoundError as error:

@@ -1,6 +1,11 @@
 """Constants on the processor's own device: once for all signatures, subgraphs and models, and some where they were."""
 
 import gc
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -18,6 +23,7 @@ from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, Depthwis
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import TensorType as T
 from support.build import Graph, model, randn
+from support.interrupts import no_hang
 
 _DEPTH, _COLUMNS = 96, 128
 _WEIGHTS_BYTES = 4 * _DEPTH * _COLUMNS
@@ -194,6 +200,62 @@ def test_copies_share_pages_as_long_as_somebody_holds_one(monkeypatch: pytest.Mo
     del held
     assert not any(chunk() is not None for chunk in chunks)
     np.testing.assert_array_equal(pool.held(given[4]), given[4])
+
+
+def _before_a_chunk(act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Act before the next chunk is allocated, in the middle of a pool's work."""
+    real = memory.aligned
+
+    def interrupted(size_bytes: int) -> Array:
+        monkeypatch.setattr(memory, "aligned", real)
+        act()
+        return real(size_bytes)
+
+    monkeypatch.setattr(memory, "aligned", interrupted)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGWINCH"), reason="no such signals here")
+def test_a_signal_handler_may_use_the_pool_that_it_has_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    r, pool = np.random.default_rng(12), ConstantPool()
+    given = [r.integers(256, size=5000, dtype=np.uint8) for _ in range(4)]
+    held: dict[int, Array] = {}
+
+    def handle(number: int, frame: object) -> None:
+        held.update({1: pool.held(given[1]), 2: pool.held(given[2])})
+
+    _before_a_chunk(lambda: signal.raise_signal(signal.SIGWINCH), monkeypatch)
+    before = signal.signal(signal.SIGWINCH, handle)
+    try:
+        with no_hang(15):
+            held.update({0: pool.held(given[0]), 3: pool.held(given[3])})
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+    for number, data in enumerate(given):
+        np.testing.assert_array_equal(held[number], data)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_may_use_the_pool_that_another_thread_was_using(monkeypatch: pytest.MonkeyPatch) -> None:
+    r, pool = np.random.default_rng(13), ConstantPool()
+    given = [r.integers(256, size=5000, dtype=np.uint8) for _ in range(2)]
+    inside, forked = threading.Event(), threading.Event()
+    others: list[Any] = []
+    _before_a_chunk(lambda: (inside.set(), forked.wait(60)), monkeypatch)
+    thread = threading.Thread(target=lambda: others.append(pool.held(given[1])))
+    thread.start()
+    assert inside.wait(60)
+    child = os.fork()
+    if not child:
+        code = 1
+        try:  # or the child would go on as the tests
+            signal.alarm(60)
+            code = 0 if all(np.array_equal(pool.held(data), data) for data in given) else 2
+        finally:
+            os._exit(code)
+    forked.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    np.testing.assert_array_equal(others[0], given[1])
 
 
 @pytest.mark.parametrize("columns", [1, 7, 8, 24, 25])

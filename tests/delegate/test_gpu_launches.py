@@ -22,7 +22,7 @@ from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import partition
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.ops import CL_OPS
-from litecl.delegate.plan.plan import plan
+from litecl.delegate.plan.planning import plan
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.run.shapes import propagate

@@ -18,7 +18,10 @@ from litecl.delegate.native import compiler, probe
 from litecl.delegate.tuning import Tuning, load
 from support.fault_models import assert_right, prepared, small
 
-pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
+pytestmark = [
+    pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang"),
+    pytest.mark.kept_plans,
+]
 
 SEAL_BYTES = 41  # a line that names the format, and a SHA-256
 

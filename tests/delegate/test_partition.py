@@ -7,9 +7,9 @@ import numpy as np
 
 from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.analysis.list_writes import update_lists_in_place
-from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.claim.partition import Partitioning, partition
+from litecl.delegate.claim.partition import partition
+from litecl.delegate.claim.region import FOLDED, Partitioning
 from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.target import Target

@@ -1,6 +1,6 @@
 """The pass that makes one node of a graph of element-wise nodes, and the kernel, for CPUs only."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -297,3 +297,71 @@ def test_in_a_loop(device: Any) -> None:
     state = [((), _INT), *[((3, 11), _FLOAT)] * 3]
     feeds = [int32(0), *((_RNG.standard_normal((3, 11)) * 0.3).astype(np.float32) for _ in range(3))]
     _agrees(while_model(state, below(9), body), feeds, device)
+
+
+_Body = Callable[[Graph, int], int]
+
+
+def _scaled_tanh(g: Graph, x: int) -> int:
+    return _op(g, unary.TANH, _op(g, ADD, _op(g, MUL, x, g.const(np.float32(0.9))), g.const(np.float32(0.1))))
+
+
+def _bounded(g: Graph, x: int) -> int:
+    """Activations of operators, and a tensor that broadcasts along rows."""
+    width = g.tensors[x].static_shape[-1]
+    less = _op(g, SUB, x, g.const(_vector(width)), activation=ActivationFunctionType.RELU6)
+    scaled = _op(g, MUL, less, g.const(np.float32(0.7)), activation=ActivationFunctionType.RELU_N1_TO_1)
+    return _op(g, ADD, scaled, g.const(_vector(width)), activation=ActivationFunctionType.TANH)
+
+
+def _leaky(g: Graph, x: int) -> int:
+    halved = _op(g, MUL, x, g.const(np.float32(-0.5)))
+    return g.op(LEAKY_RELU, [_op(g, ADD, halved, g.const(np.float32(0.2)))], LeakyReluOptions(-0.3))
+
+
+def _two_activations(g: Graph, x: int) -> int:
+    more = _op(g, ADD, x, g.const(np.float32(0.3)), activation=ActivationFunctionType.RELU)
+    return _op(g, unary.TANH, _op(g, MUL, _op(g, unary.EXP, _op(g, unary.NEG, more)), more))
+
+
+def _vector(width: int) -> Array:
+    return np.linspace(-1, 1, width, dtype=np.float32)
+
+
+_CHAINS: dict[str, _Body] = {body.__name__: body for body in (_scaled_tanh, _bounded, _leaky, _two_activations)}
+
+
+@pytest.mark.parametrize("shape", [(1,), (64,), (3, 11), (32, 32)], ids=str)
+@pytest.mark.parametrize("name", _CHAINS)
+@_DEVICES
+def test_chains_in_loops(name: str, shape: tuple[int, ...], device: Any) -> None:
+    """One pass over the elements in a loop; where they run once, the kernel that more models share. Bits are equal."""
+    body = _CHAINS[name]
+    g = Graph()
+    x = g.input(shape)
+    y = body(g, x)
+    assert names(after(PASSES, g, y, is_inner=True)) == ["ELEMENTWISE"]
+    if name != "_two_activations":
+        assert "ELEMENTWISE" not in names(after(PASSES, g, y))
+    state = [((), _INT), (shape, _FLOAT)]
+
+    def iteration(g: Graph, values: Sequence[int]) -> Sequence[int]:
+        return plus(g, values[0], g.const(int32(1))), body(g, values[1])
+
+    feed = _feed(g, x, _RNG)
+    feed.flat[: _SPECIAL.size] = _SPECIAL[: feed.size]
+    _agrees(while_model(state, below(5), iteration), [int32(0), feed], device)
+    with np.errstate(all="ignore"):
+        (once,) = _run(model(g.build(y)), [feed], device)
+    np.testing.assert_array_equal(_run(while_model(state, below(1), iteration), [int32(0), feed], device)[1], once)
+
+
+def test_one_operator_in_a_loop_keeps_its_kernel() -> None:
+    """And so do integers, and operators with an activation that no other one follows."""
+    for inputs, ops in (((_FLOAT,), [unary.TANH]), ((_FLOAT, _FLOAT), [ADD]), ((_FLOAT, _FLOAT), [ADD, unary.TANH])):
+        g = Graph()
+        values = [g.input((8, 8), type_) for type_ in inputs]
+        y = values[0]
+        for op in ops:
+            y = _op(g, op, y, *(values[1:] if op is ADD else ()))
+        assert "ELEMENTWISE" not in names(after(PASSES, g, y, is_inner=True))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from litecl.delegate.native import backend, clang, compiler, probe
+from litecl.delegate.native import backend, compiler, probe, processes
 from litecl.delegate.native.clang import Compiler
 from litecl.interpreter.errors import KernelBuildError
 from support import compare, small_models
@@ -75,7 +75,7 @@ def test_levels_go_down_to_the_first_processor(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_second_process_asks_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     first = probe.checked(_for(BEYOND), tmp_path)
-    monkeypatch.setattr(clang, "run", lambda *args: pytest.fail("a compiler was started"))
+    monkeypatch.setattr(processes, "run", lambda *args: pytest.fail("a compiler was started"))
     again = probe.checked(_for(BEYOND), tmp_path)
     assert again == first
     assert (again.identity, again.processor, again.major) == (first.identity, first.processor, first.major)

@@ -13,7 +13,7 @@ from litecl.delegate.ops import CL_OPS
 from litecl.delegate.plan.dump import Dump
 from litecl.delegate.plan.graph import RegionGraph
 from litecl.delegate.plan.pipeline import PASSES
-from litecl.delegate.plan.plan import plan
+from litecl.delegate.plan.planning import plan
 from litecl.delegate.plan.text import describe
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions

@@ -1,5 +1,6 @@
 """Interpreters side by side in threads: what is shared between them is shared by a rule (docs/threads.md)."""
 
+import faulthandler
 import sys
 import threading
 import time
@@ -113,7 +114,9 @@ def together(work: Callable[[int], None], count: int = _THREADS) -> None:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, end_s - time.monotonic()))
-    assert not [thread for thread in threads if thread.is_alive()], "a thread hangs"
+    if any(thread.is_alive() for thread in threads):
+        faulthandler.dump_traceback(sys.__stderr__)  # where they wait, or that they go on, though slowly
+        pytest.fail(f"{sum(thread.is_alive() for thread in threads)} of {count} threads still run after {_TIMEOUT_S} s")
     if errors:
         raise errors[0]
 

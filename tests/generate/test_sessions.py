@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from litecl import Generator
+from litecl.generate import model
 from litecl.generate.model import LanguageModel, _keep_all
 from litecl.generate.session import Session
 from litecl.generate.signatures import Entry, Role, Step
-from litecl.interpreter.errors import ArgumentError, ModelError
+from litecl.interpreter.errors import ArgumentError, DelegateError, ModelError
 from litecl.interpreter.file.writer import write_file
 from support.causal_lm import CausalLM
 from support.damage import changed_bytes, changed_words
@@ -423,3 +424,116 @@ def test_sessions_with_bytes_and_words_that_are_damaged(generator: Generator, tm
         except ModelError:
             refused += 1
     assert refused > 200
+
+
+# Turns
+
+
+def test_sessions_in_turns_keep_their_preparations(path: Path) -> None:
+    """A step on another session's caches does not have the next one prepared anew."""
+    generator = Generator(path)
+    one, other = generator.session(), generator.session()
+    for session in (one, other):
+        session.generate(PROMPT[:3], max_tokens=2)
+    run = one._caches.runs["decode"][1][0]
+    other.generate(max_tokens=2)
+    one.generate(max_tokens=2)
+    assert one._caches.runs["decode"][1][0] is run
+    assert [*one.tokens] == [*PROMPT[:3], *LM.greedy(PROMPT[:3], 4)] == [*other.tokens]
+
+
+def test_a_session_that_does_nothing_holds_nobody_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose stream is not read on, and one that is over, even with turns without an end."""
+    monkeypatch.setattr(model, "_TURN_S", 1e9)
+    generator = Generator(path, cpu=True)
+    stream = generator.stream(PROMPT[:3], max_tokens=9)
+    first = next(stream)
+    got: list[Any] = []
+    for _ in range(2):
+        thread = threading.Thread(target=lambda: got.append(generator.generate(PROMPT[:3], max_tokens=9).tokens))
+        thread.start()
+        thread.join(20)
+    assert got == [tuple(LM.greedy(PROMPT[:3], 9))] * 2
+    assert [first.token, *(piece.token for piece in stream)] == LM.greedy(PROMPT[:3], 9)
+
+
+# Masks
+
+
+def test_a_mask(generator: Generator) -> None:
+    """It sees the tokens so far, and only those that it leaves follow; log probabilities are the model's own."""
+    seen: list[list[int]] = []
+
+    def even(tokens: Any, allowed: Any) -> None:
+        seen.append([*tokens])
+        assert allowed.all() and allowed.shape == (300,) and allowed.dtype == bool
+        allowed[1::2] = False
+
+    session = generator.session()
+    session.generate(PROMPT[:3], max_tokens=2)
+    before = [*session.tokens]
+    got = session.generate([5], max_tokens=5, mask=even, log_probs=True, logits=True)
+    tokens = [*before, 5]
+    for token, log_prob in zip(got.tokens, got.log_probs or (), strict=True):
+        exact = LM.logits(tokens)[-1]
+        assert token == 2 * int(exact[::2].argmax())
+        assert log_prob == pytest.approx(exact[token] - np.log(np.exp(exact).sum()), abs=1e-5)
+        tokens.append(token)
+    assert seen == [[*got.tokens[:n]] for n in range(5)]
+    for options in ({"top_k": 290}, {"top_p": 0.999}, {"repetition_penalty": 2.0}):
+        drawn = generator.generate([5], max_tokens=20, mask=even, temperature=50.0, seed=1, **options)
+        assert not any(token % 2 for token in drawn.tokens) and len({*drawn.tokens}) > 5
+
+
+def test_wrong_masks(generator: Generator) -> None:
+    session = generator.session()
+    with pytest.raises(ModelError, match="mask: it allows no token after 0"):
+        session.generate([5], mask=lambda tokens, allowed: allowed.fill(False))
+    with pytest.raises(ArgumentError, match="mask: expected a function"):
+        session.generate([5], mask=3)
+    with pytest.raises(ModelError, match=r"whole: expected no .* or mask"):
+        session.generate([5], mask=print, whole=True)
+    with pytest.raises(ZeroDivisionError):
+        session.generate([5], mask=lambda tokens, allowed: 1 / 0)
+    assert session.tokens == ()
+    assert [*session.generate([5, 6], max_tokens=4).tokens] == LM.greedy([5, 6], 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"threads": 1}, "there is no option 'threads'; did you mean 'num_threads'"),
+        ({"nosuch": 1}, "there is no option 'nosuch'"),
+        ({"context_length": "5"}, "context_length: expected a number of tokens"),
+        ({"sliding_window": True}, "sliding_window: expected a number of tokens"),
+        ({"tokenizer": 3}, "tokenizer: expected the path of a file, or a tokenizer"),
+        ({"template": 3}, "template: expected the path of a file"),
+        ({"embedder": 3}, "embedder: expected the path of a file"),
+        ({"model": None}, "model: expected the path of a file"),
+    ],
+)
+@pytest.mark.parametrize("cpu", [True, False])
+def test_wrong_arguments(path: Path, cpu: bool, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        Generator(**{"model": path, "cpu": cpu} | given)
+
+
+def test_wrong_options(generator: Generator, path: Path) -> None:
+    with pytest.raises(ArgumentError, match="temperature: expected a finite number, got '1'"):
+        generator.generate([1], temperature="1")
+    with pytest.raises(DelegateError, match="num_threads: expected a positive number, got '1'"):
+        Generator(path, num_threads="1")
+
+
+def test_rewinding(generator: Generator) -> None:
+    """To tokens that begin as the session's do, or not; and to none that fit."""
+    session = generator.session()
+    session.generate(PROMPT[:9], max_tokens=4)
+    for tokens in (PROMPT[:5], PROMPT[:12], [9, *PROMPT[:4]], [9]):
+        session.rewind(tokens)
+        assert [*session.tokens] == tokens and session.shared(tokens) == len(tokens)
+        assert [*session.fork().generate(max_tokens=4).tokens] == LM.greedy(tokens, 4)
+    for tokens, said in (([], "at least one token"), ([999], "out of range"), ([1] * 65, "do not fit")):
+        with pytest.raises(ModelError, match=said):
+            session.rewind(tokens)
+        assert session.tokens == (9,)

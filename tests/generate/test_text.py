@@ -20,7 +20,7 @@ LM = CausalLM()
 def told(text: str, stop: tuple[str, ...] = (), before: str = "") -> list[str]:
     """What a stream of the bytes of a text gives, byte by byte."""
     data = [*text.encode()]
-    stream, pieces = TextStream(small.Bytes(), [*before.encode()], stop), []
+    stream, pieces = TextStream(small.Bytes().decode, [*before.encode()], stop), []
     for i, byte in enumerate(data):
         pieces.append(stream.push(byte, i == len(data) - 1))
         if stream.stopped:
@@ -36,7 +36,7 @@ def test_characters_come_whole() -> None:
 
 def test_bytes_that_are_no_text() -> None:
     """They come at the end, as the tokenizer writes them."""
-    stream = TextStream(small.Bytes(), [], ())
+    stream = TextStream(small.Bytes().decode, [], ())
     assert [stream.push(97), stream.push(0xF0), stream.push(0x9F, last=True)] == ["a", "", "\N{REPLACEMENT CHARACTER}"]
 
 

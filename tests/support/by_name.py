@@ -13,7 +13,7 @@ from litecl.delegate.cl_op import Launch, Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import partition
 from litecl.delegate.ops import CL_OPS
-from litecl.delegate.plan.plan import plan
+from litecl.delegate.plan.planning import plan
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write

@@ -67,6 +67,9 @@ def _recipe(path: Path) -> None:
 
 FILES: Mapping[str, Callable[[Path], Any]] = {
     "language_model.tflite": lambda path: write_file(CausalLM().model(), path),
+    "chat_template.jinja": lambda path: path.write_text(
+        "{% for message in messages %}{{ message.content }} {% endfor %}{# tools #}"
+    ),
     "tokenizer.json": lambda path: path.write_bytes(tokenizers.hugging_face()),
     "model.keras": _keras_model,
     "saved_model_folder": _saved_model,

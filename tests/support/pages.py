@@ -25,7 +25,7 @@ _NEEDS = {
     r"hf://": "huggingface_hub",
     r"convert (?!\S+\.(tflite|litertlm|pt2))": "tensorflow",
     r"convert \S+\.pt2": "torch",
-    r"generate .*--prompt": "tokenizers",
+    r"generate .*--prompt|\blitecl chat\b": "tokenizers",
     r"\blitecl serve\b": "fastapi",
 }
 """The packages beyond litecl's own that a command needs, by a pattern of the command."""

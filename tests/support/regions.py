@@ -1,6 +1,7 @@
 """Regions as graphs, made without a device: what tests of passes begin with."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from litecl.delegate.cl_op import ClOp, Operand
@@ -21,13 +22,18 @@ _CL_OPS = {**CL_OPS, UPDATE: ClOp(UPDATE, lambda options, inputs, outputs: None,
 
 
 def region(
-    g: Graph, *outputs: int, given: Mapping[int, Operand] | None = None, owned: Sequence[int] = ()
+    g: Graph,
+    *outputs: int,
+    given: Mapping[int, Operand] | None = None,
+    owned: Sequence[int] = (),
+    is_inner: bool = False,
 ) -> RegionGraph:
     """All nodes of a graph as one region, nothing fused yet."""
     source = g.build(*outputs)
-    return region_graph(
+    graph = region_graph(
         0, as_it_is(source, source.tensors), range(len(source.nodes)), outputs, _CL_OPS, ALIGNMENT, given or {}, owned
     )
+    return replace(graph, is_inner=is_inner)
 
 
 def after(passes: Sequence[Pass], g: Graph, *outputs: int, **more: Any) -> RegionGraph:

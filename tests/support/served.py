@@ -65,7 +65,7 @@ def started(model: Path, *options: str) -> Iterator[Server]:
         told = []
         for line in process.stderr:
             told.append(line)
-            if found := re.search(r"http://127\.0\.0\.1:(\d+)/v2/models/", line):
+            if found := re.search(r"http://127\.0\.0\.1:(\d+)/v(?:1|2/models/)", line):
                 break
         assert found, told
         try:

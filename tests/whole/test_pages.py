@@ -41,6 +41,9 @@ _ELSEWHERE = {
     "litecl convert model.pt2": "needs litert-torch; tests/converter/test_convert_torch.py",
     "litecl tune": "needs a GPU; tests/perf/test_tune.py",
     "litecl generate model.litertlm": "needs LiteRT-LM's builder; tests/generate/",
+    "litecl chat model.litertlm": "needs LiteRT-LM's builder; tests/generate/test_chat.py",
+    "litecl serve model.litertlm": "needs LiteRT-LM's builder; tests/whole/test_serve_texts.py",
+    "litecl quantize model.litertlm": "needs LiteRT-LM's builder; tests/generate/test_quantized_bundles.py",
     "litecl bench model.litertlm": "needs LiteRT-LM's builder; tests/generate/",
     "litecl bench FOLDER": "tests/perf/test_bench_folder.py",
     "litecl run model.tflite --inputs rows.npy --rows --batch 64 --threads 1 --engine ray": "tests/perf/test_many.py",
@@ -70,8 +73,8 @@ _PAGES = (
     Page("docs/guides/custom_operators.md", r"\[0\. 2\. 4\. 6\.\]"),
     Page(
         "docs/guides/language_models.md",
-        r"^20 max_tokens True\nTrue, (\d+) of \1 nodes(?s:.*)^True\nTrue",
-        ("language_model.tflite", "tokenizer.json"),
+        r"^20 max_tokens True\nTrue, (\d+) of \1 nodes(?s:.*)^max_tokens, \d+ tokens in all$(?s:.*)^True\nTrue",
+        ("language_model.tflite", "tokenizer.json", "chat_template.jinja"),
         (LLM,),
     ),
     Page("docs/guides/getting_started.md", r"^probabilities \[\[(?s:.*)^4$"),
@@ -169,7 +172,7 @@ def _follow(step: Step, number: int, names: dict[str, Any], capsys: pytest.Captu
         file.write_text(source)
         exec(compile(source, str(file), "exec"), names)
         return capsys.readouterr().out
-    if step.text.startswith("litecl serve"):
+    if step.text.startswith("litecl serve") and not _elsewhere(step.text):
         names["server"] = _Server(shlex.split(step.text))
         names["ends"].callback(names["server"].stop)
     elif not _elsewhere(step.text):
@@ -181,7 +184,8 @@ def _follow(step: Step, number: int, names: dict[str, Any], capsys: pytest.Captu
 
 def _missing(step: Step) -> bool:
     """Return whether a step needs Ray or torch, which the tests do without, or a server where packages are missing."""
-    return any(find_spec(package) is None for package in needed(step) & {"ray", "fastapi", "torch"})
+    optional = {"ray", "fastapi", "torch", "llguidance"}
+    return any(find_spec(package) is None for package in needed(step) & optional)
 
 
 _SERVED = "http://127.0.0.1:8000"  # in pages; in tests at another port
@@ -242,7 +246,13 @@ def _interpreters_are_shown(printed: str, folder: Path, names: dict[str, Any]) -
     assert "<table" in names["interpreter"].delegation_report()._repr_html_()
 
 
+def _the_model_writes_json(printed: str, folder: Path, names: dict[str, Any]) -> None:
+    if find_spec("llguidance") is not None:
+        assert re.search(r'^\{"cat":(true|false)\}$', printed, re.M), printed
+
+
 _AFTER: Mapping[str, Callable[[str, Path, dict[str, Any]], None]] = {
+    "docs/guides/language_models.md": _the_model_writes_json,
     "README.md": _probabilities_are_those_told,
     "docs/backends.md": _numpy_runs_what_it_knows,
     "docs/guides/getting_started.md": _digits_are_read,

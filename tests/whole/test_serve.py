@@ -24,6 +24,7 @@ from support.served import Client, started
 
 connections = pytest.importorskip("litecl.serve.connections", reason="litecl[serve] is not installed")
 app = pytest.importorskip("litecl.serve.app", reason="litecl[serve] is not installed")
+bodies = pytest.importorskip("litecl.serve.bodies", reason="litecl[serve] is not installed")
 
 
 def infer(images: Array, **other: Any) -> dict[str, Any]:
@@ -199,7 +200,7 @@ def test_other_faults_tell_nothing_of_the_request(
 def test_bodies_are_held_up_to_a_bound(
     made: sample.Sample, serving: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "_HELD_BYTES", 0)
+    monkeypatch.setattr(bodies, "_HELD_BYTES", 0)
     client = serving(most_bytes=20_000)
     images = np.load(made.images)["image"][:1]
     host, port = client.address.removeprefix("http://").split(":")

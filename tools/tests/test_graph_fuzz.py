@@ -84,7 +84,7 @@ def test_what_is_not_finite_is_compared(other: float) -> None:
 @pytest.mark.nightly
 def test_finds_a_wrong_kernel_and_makes_its_graph_small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """NEG for ABS: found among nodes that hide it, and cut out of them."""
-    monkeypatch.setattr("litecl.delegate.claim.options.CL_OPS", {**CL_OPS, unary.ABS: CL_OPS[unary.NEG]})
+    monkeypatch.setattr("litecl.delegate.ops.CL_OPS", {**CL_OPS, unary.ABS: CL_OPS[unary.NEG]})
     monkeypatch.setattr(work, "families_of", lambda *_: (elementwise.function, pairs.extreme))
     batch = work.Batch(seed=3, number=0, graphs=8, theme=4, mode="queued")
     found = work.run_batch(batch, tmp_path, tmp_path / "found", lambda graph: None).findings

@@ -86,7 +86,9 @@ def _connected(graph: RegionGraph, run: Sequence[RegionNode]) -> Iterator[Sequen
 
 def _shape(graph: RegionGraph, node: RegionNode) -> Shape | None:
     """Return the shape of a node's result if the kernel can compute it, else None."""
-    if node.cl_op is None or node.in_place or node.states or node.fused or ABSENT in node.inputs:
+    if node.cl_op is None or node.in_place or node.states or ABSENT in node.inputs:
+        return None
+    if node.fused and not (graph.is_inner and node.activation != NONE):
         return None
     if not replace(node, activation=NONE).is_plain or _macro(graph, node) is None:
         return None
@@ -110,7 +112,10 @@ def _macro(graph: RegionGraph, node: RegionNode) -> str | None:
 
 
 def _whole(graph: RegionGraph, parts: Sequence[RegionNode]) -> RegionNode | None:
-    """Return one node for connected parts, at the place of the last; None if it isn't valid, or a chain is as good."""
+    """Return one node for connected parts, at the place of the last; None if it isn't valid, or a chain is good enough.
+
+    A chain stores its values between steps in the first-level cache; in a loop of small tensors that takes long.
+    """
     own = {part.at for part in parts}
     results = [t for part in parts for t in part.outputs if _is_result(graph, t, own)]
     computed = {t for part in parts for t in part.outputs}
@@ -121,7 +126,8 @@ def _whole(graph: RegionGraph, parts: Sequence[RegionNode]) -> RegionNode | None
     nest = rows_of(shape, [graph.specs[t].static_shape for t in read])
     if nest.dims and nest.row < _LEAST_ROW:
         return None
-    if len(parts) - sum(_follows(graph, part, own) for part in parts) == 1:
+    is_chain = len(parts) - sum(_follows(graph, part, own) for part in parts) == 1
+    if len(parts) == 1 or (is_chain and not graph.is_inner):
         return None
     values = {tensor: i for i, tensor in enumerate((*read, *(part.outputs[0] for part in parts)))}
     numbers: list[np.generic] = []

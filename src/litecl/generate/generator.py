@@ -1,20 +1,26 @@
 """The public API: loads a language model from a file and generates text."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
 from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.naming import close_names, did_you_mean
 from litecl.generate import parts, tokenizers
+from litecl.generate.chat import ChatPrompt, Message, Reply, chat_prompt
 from litecl.generate.lexicon import Lexicon
 from litecl.generate.model import LanguageModel, requires
 from litecl.generate.options import Generation, Piece
 from litecl.generate.parts import File
 from litecl.generate.session import Prompt, Session
+from litecl.generate.templates import template_source
 from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Model
 
@@ -33,6 +39,8 @@ class Generator:
         ``Tokenizer``. None: the bundle's, or one beside the file. Without one, tokens go in and come out.
     embedder: the path of the file that computes the input ``embeddings``, if the model takes it. None: the bundle's,
         or ``embedder.tflite`` beside the file.
+    template: the path of a chat template in Jinja, or of a ``tokenizer_config.json`` that has one. None: the bundle's,
+        or ``chat_template.jinja`` or ``tokenizer_config.json`` beside the file.
     device: as for ``CLDelegate``, which picks one by default; numpy runs operators that it can't. cpu: run on numpy
         only, which uses only the option ``dynamic_range``, by default "reference". options: those of ``CLDelegate``.
     context_length: the most tokens of a text: up to the caches' size, or any number if the file leaves it open.
@@ -48,12 +56,23 @@ class Generator:
         *,
         tokenizer: FilePath | Tokenizer | None = None,
         embedder: FilePath | None = None,
+        template: FilePath | None = None,
         device: Any = None,
         cpu: bool = False,
         context_length: int | None = None,
         sliding_window: int | None = None,
         **options: Any,
     ) -> None:
+        for name, path in (("model", model), ("embedder", embedder), ("template", template)):
+            if not isinstance(path, str | PathLike) and (path is not None or name == "model"):
+                raise ArgumentError(f"{name}: expected the path of a file, got {path!r:.100}")
+        for name, count in (("context_length", context_length), ("sliding_window", sliding_window)):
+            if count is not None and (type(count) is bool or not hasattr(count, "__index__") or count < 1):
+                raise ArgumentError(f"{name}: expected a number of tokens, at least 1, got {count!r:.100}")
+        known = [option.name for option in fields(CLOptions)]
+        for name in options.keys() - {*known}:
+            like = [each for each in known if name in each] or close_names(name, known, 3)
+            raise ArgumentError(f"there is no option {name!r}{did_you_mean(like)}")
         bundle = parts.read(Path(model))
         metadata = bundle.metadata
         delegate = self._delegate = None if cpu else CLDelegate(device, **options)
@@ -69,7 +88,12 @@ class Generator:
             metadata.sliding_window if sliding_window is None else sliding_window,
             interpret=interpret,
         )
-        self._lexicon = Lexicon(_reading(tokenizer, bundle.tokenizer), metadata.start, metadata.stops)
+        beside = bundle.template if template is None else Path(template)
+        chat = metadata.template if beside is None else template_source(beside)
+        if chat is None and template is not None:
+            raise ModelError(f"template: {template} has no chat template")
+        reading = _reading(tokenizer, bundle.tokenizer)
+        self._lexicon = Lexicon(reading, metadata.start, metadata.stops, chat, metadata.thinking)
         self._defaults: Mapping[str, Any] = metadata.sampling
 
     def stream(self, prompt: Prompt, **options: Any) -> Iterator[Piece]:
@@ -82,6 +106,24 @@ class Generator:
     def generate(self, prompt: Prompt, **options: Any) -> Generation:
         """Return the whole continuation of a prompt; see ``stream``."""
         return self.session().generate(prompt, **options)
+
+    def chat(self, messages: Sequence[Message] | str, **options: Any) -> Reply:
+        """Return the reply to a conversation; see ``Session.stream_chat``."""
+        return self.session().chat(messages, **options)
+
+    def chat_prompt(
+        self,
+        messages: Sequence[Message] | str,
+        *,
+        tools: Sequence[Any] | None = None,
+        variables: Mapping[str, Any] | None = None,
+    ) -> ChatPrompt:
+        """Return what the chat template makes of a conversation, ``text``; see ``Session.stream_chat``."""
+        return chat_prompt(self._lexicon, messages, tools, variables or {})
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text that begins a context. Raises ModelError without a tokenizer."""
+        return self._lexicon.encode(text, True)
 
     def session(self) -> Session:
         """Return a session, which remembers earlier prompts and replies."""
@@ -97,6 +139,16 @@ class Generator:
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer, if there is one. Raises MissingExtra if its library isn't installed."""
         return self._lexicon.tokenizer
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The options of a generation that the file sets."""
+        return self._defaults
+
+    @property
+    def has_template(self) -> bool:
+        """Whether there is a chat template, which ``chat`` needs."""
+        return self._lexicon.has_template
 
     @property
     def context_length(self) -> int:
@@ -147,6 +199,8 @@ def _reading(
     """Return a factory for the tokenizer. The caller's overrides the bundle's."""
     if given is None:
         return stored
+    if not isinstance(given, str | PathLike) and not hasattr(given, "encode"):
+        raise ArgumentError(f"tokenizer: expected the path of a file, or a tokenizer, got {given!r:.100}")
     if isinstance(given, str | PathLike):
         return partial(tokenizers.from_file, Path(given))
     return lambda: given

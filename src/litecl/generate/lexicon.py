@@ -1,27 +1,41 @@
-"""A model's tokenizer, and the tokens that begin and end its texts."""
+"""A model's tokenizer, the tokens that begin and end its texts, and the template of its conversations."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 
+from litecl.generate import tokenizers
+from litecl.generate.templates import ChatTemplate
 from litecl.generate.text import TextStream
 from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter.errors import MissingExtra, ModelError
 
 Named = tuple[int, ...] | str  # tokens by number, or one by its text
 
+_PROBE = "litecl-probe"
+
 
 class Lexicon:
     """A model's tokenizer, loaded when a text first needs it.
 
     read: loads it; None if there is none. start: the tokens that begin a text; None: the tokenizer's. stops: the tokens
-    that end a text, in addition to the tokenizer's.
+    that end a text, in addition to the tokenizer's. chat: the source of the template; None if there is none. thinking:
+    see ``Metadata``.
     """
 
-    def __init__(self, read: Callable[[], Tokenizer] | None, start: Named | None, stops: Sequence[Named]) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Tokenizer] | None,
+        start: Named | None,
+        stops: Sequence[Named],
+        chat: str | None = None,
+        thinking: Sequence[tuple[str, str]] = (),
+    ) -> None:
         self._read = read
         self._start = start
         self._stops = stops
+        self._chat = chat
+        self.thinking = thinking
 
     @cached_property
     def tokenizer(self) -> Tokenizer | None:
@@ -37,20 +51,70 @@ class Lexicon:
             return [*self._numbers(self._start), *tokenizer.encode(text, False)]
         return tokenizer.encode(text, first)
 
+    @property
+    def has_template(self) -> bool:
+        """Whether there is a template of conversations."""
+        return self._chat is not None
+
+    @cached_property
+    def template(self) -> ChatTemplate:
+        """The template of conversations. Raises ModelError if there is none, or it isn't valid."""
+        if self._chat is None:
+            raise ModelError("chat: this model's file has no chat template: give one with Generator(template=FILE)")
+        tokenizer = self.tokenizer
+        start = self._start_numbers()
+        names = {"bos_token": "" if tokenizer is None or not start else self._name(start[0])}
+        ends = self.stops(False)
+        names["eos_token"] = "" if not ends else self._name(ends[-1][0])
+        return ChatTemplate(self._chat, names)
+
+    @cached_property
+    def takes_parts(self) -> bool:
+        """Whether the template reads a message's content as a list of parts only."""
+        try:
+            return _PROBE not in self.template.render(
+                [{"role": "user", "content": _PROBE}], add_generation_prompt=False
+            )
+        except ModelError:
+            return False  # it wants other messages first
+
+    def encode_chat(self, text: str) -> list[int]:
+        """Return the tokens of a whole conversation: with a start token if the file asks for it, or the text has it."""
+        start = self._start_numbers()
+        name = self._name(start[0]) if start else ""
+        if name and text.startswith(name):
+            return [*start, *self.encode(text[len(name) :], False)]
+        return [*(start if self._start is not None else ()), *self.encode(text, False)]
+
+    def _start_numbers(self) -> Sequence[int]:
+        if self._start is not None:
+            return self._numbers(self._start)
+        return () if self.tokenizer is None else self.tokenizer.encode("", True)[:1]
+
+    def _name(self, token: int) -> str:
+        return "" if self.tokenizer is None else tokenizers.name(self.tokenizer, token)
+
     def stops(self, needs_text: bool) -> list[tuple[int, ...]]:
         """Return the token sequences that end a text; without a tokenizer, only those given as numbers."""
         tokenizer = self.usable(needs_text)
         known = [self._numbers(stop) for stop in self._stops if tokenizer is not None or not isinstance(stop, str)]
         return [*known, *([] if tokenizer is None else [(token,) for token in tokenizer.stop_tokens])]
 
-    def stream(self, before: Sequence[int], stop: Sequence[str], needs_text: bool) -> TextStream | None:
-        """Return a stream that decodes tokens, None without a tokenizer. Raises ModelError if ``stop`` needs one."""
+    def stream(
+        self, before: Sequence[int], stop: Sequence[str], needs_text: bool, marked: bool = False
+    ) -> TextStream | None:
+        """Return a stream that decodes tokens, None without a tokenizer. marked: with the marks of parts of a reply.
+
+        Raises ModelError if ``stop`` needs a tokenizer.
+        """
         tokenizer = self.usable(needs_text or bool(stop))
         if tokenizer is None and stop:
             raise ModelError(
                 "stop: without a tokenizer there are no texts: give stop_tokens, or Generator(tokenizer=...)"
             )
-        return None if tokenizer is None else TextStream(tokenizer, before, stop)
+        if tokenizer is None:
+            return None
+        return TextStream(partial(tokenizers.marked, tokenizer) if marked else tokenizer.decode, before, stop)
 
     def usable(self, needed: bool) -> Tokenizer | None:
         """Return the tokenizer. If its library is missing, return None, or raise MissingExtra if it is needed."""

@@ -1,4 +1,4 @@
-"""Reads ``.litertlm`` bundles: a header, a FlatBuffer that lists sections, and the sections.
+"""Reads ``.litertlm`` bundles, and replaces sections: a header, a FlatBuffer that lists sections, and the sections.
 
 Checks every offset and length before following it, as for ``.tflite`` files.
 Layout: https://github.com/google-ai-edge/LiteRT-LM/blob/main/schema/core/litertlm_header_schema.fbs
@@ -6,8 +6,10 @@ Layout: https://github.com/google-ai-edge/LiteRT-LM/blob/main/schema/core/litert
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from flatbuffers.table import Table
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.flatbuffer import Record, decode
@@ -17,6 +19,7 @@ MAGIC = b"LITERTLM"
 
 _VERSION = 1  # major version: others have another layout
 _FIXED = struct.Struct("<8sIIIIQ")  # magic, version, padding, end of the section list
+_BLOCK = 16 << 10  # where sections begin, so that runtimes can map them
 _MOST_UNPACKED = 1 << 28  # bytes of a tokenizer
 _SCHEMA = schema(
     """
@@ -70,6 +73,37 @@ def sections(content: memoryview) -> list[Section]:
     listed = root.section_metadata
     records: Sequence[Record] = [] if listed is None else listed.objects or []
     return [_section(index, record, content, end) for index, record in enumerate(records)]
+
+
+def replaced(content: memoryview, contents: Mapping[int, bytes]) -> bytes:
+    """Return a bundle with other contents for some of its sections. contents: by the sections' numbers.
+
+    Everything else stays as it is, in the same order: the list of sections and what it says of each, but for their
+    places. Raises ModelError as ``sections`` does.
+    """
+    kept = [contents.get(index, section.content) for index, section in enumerate(sections(content))]
+    (end,) = struct.unpack_from("<Q", content, _FIXED.size - 8)
+    made = bytearray(content[:end])
+    places = [_offsets(made, index) for index in range(len(kept))]
+    order = sorted(range(len(kept)), key=lambda index: struct.unpack_from("<Q", content, places[index][0]))
+    for index in order:
+        made += bytes(-len(made) % _BLOCK)
+        for place, offset in zip(places[index], (len(made), len(made) + len(kept[index])), strict=True):
+            struct.pack_into("<Q", made, place, offset)
+        made += kept[index]
+    return bytes(made)
+
+
+def _offsets(content: bytearray, index: int) -> tuple[int, int]:
+    """Return where a section's record has its first and its last offset, in a list of sections that has been read."""
+    header = bytearray(content[_FIXED.size :])
+    root = Table(header, struct.unpack_from("<I", header)[0])
+    listed = Table(header, root.Indirect(root.Pos + root.Offset(6)))
+    record = Table(header, listed.Indirect(listed.Vector(listed.Offset(4)) + 4 * index))
+    begin, end = (record.Offset(slot) for slot in (6, 8))
+    if not begin or not end:  # a default of 0, which only an empty list of sections could have
+        raise ModelError(f"section {index}: expected offsets in its record, got none")
+    return _FIXED.size + record.Pos + begin, _FIXED.size + record.Pos + end
 
 
 def unpacked(content: memoryview) -> bytes:

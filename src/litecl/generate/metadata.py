@@ -1,8 +1,9 @@
-"""Reads a bundle's description of its model: start and stop tokens, sampling, context length.
+"""Reads a bundle's description of its model: start and stop tokens, sampling, context length, chat template.
 
 The messages LlmMetadata and ExecutorMetadata of https://github.com/google-ai-edge/LiteRT-LM/tree/main/runtime/proto.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,8 @@ _TOP_K, _TOP_P, _GREEDY = 1, 2, 3  # sampler types
 class Metadata:
     """start, stops: see ``Lexicon``. sampling: default keywords of ``GenerationOptions``.
 
-    context_length, sliding_window: None if not given.
+    context_length, sliding_window: None if not given. template: of chats, in Jinja; None if not given. thinking: the
+    marks around the parts of a reply that are thinking.
     """
 
     start: Named | None = None
@@ -25,6 +27,8 @@ class Metadata:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     context_length: int | None = None
     sliding_window: int | None = None
+    template: str | None = None
+    thinking: tuple[tuple[str, str], ...] = ()
 
 
 def metadata(llm: bytes, executor: bytes = b"") -> Metadata:
@@ -38,7 +42,28 @@ def metadata(llm: bytes, executor: bytes = b"") -> Metadata:
         _sampling(message.message(4)) if 4 in message else {},
         runs.integer(1) or message.integer(5) or None,
         runs.message(3).integer(3) or None,
+        message.text(7) or (_affixes(message.message(3)) if 3 in message else None),
+        tuple((each.text(2), each.text(3)) for each in message.messages(8) if each.integer(4)),
     )
+
+
+def _affixes(given: Message) -> str:
+    """Return a template that puts texts before and after each message, by role, as older bundles have them."""
+    roles = {"user": 1, "assistant": 2, "system": 3}
+    around = {role: [given.message(n).text(1), given.message(n).text(2)] for role, n in roles.items()}
+    return _AFFIXED.replace("AROUND", json.dumps(around))
+
+
+_AFFIXED = """\
+{%- set around = AROUND -%}
+{%- for message in messages -%}
+{%- if message.role not in around -%}
+{{- raise_exception("no role " ~ message.role ~ " in this model's prompts") -}}
+{%- endif -%}
+{{- around[message.role][0] ~ message.content ~ around[message.role][1] -}}
+{%- endfor -%}
+{%- if add_generation_prompt %}{{ around.assistant[0] }}{% endif -%}
+"""
 
 
 def _token(union: Message) -> Named:

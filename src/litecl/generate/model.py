@@ -2,6 +2,7 @@
 
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ from litecl.interpreter.graph import CONTEXT_LENGTH, Array, Model, Shape
 
 _OPEN_SLOTS = 1024  # cache length if a file leaves it open
 _WORTH = 8  # assumed number of tokens that a prefill reads in the time of one decode step
+_TURN_S, _IDLE_S = 2e-2, 1e-3  # of a session among others; time after which one that runs no step is passed by
 _OPEN_WIDTHS = (128, 32, 8)  # widths for a prefill that takes any number of tokens: each is compiled once
 
 
@@ -30,6 +32,8 @@ class LanguageModel:
     hold; None: as the file says. sliding_window: see ``feeding.values``.
     run: creates an interpreter's runner; benchmarks pass another runtime's. interpret: loads the model of a whole
     generation.
+
+    may_drop: whether the last tokens may be dropped from caches: ring buffers have lost what these replaced.
 
     Any number of sessions may run it, in any threads, one at a time. Raises ModelError for a file that is not a
     language model.
@@ -54,7 +58,7 @@ class LanguageModel:
         self._decode = decode.with_sizes(1, self.context_length)
         self.vocabulary = next(entry.shape[-1] for entry in decode.outputs if entry.name == decode.logits)
         self._slots = next((each.shape[-1] for each in self._decode.of(Role.MASK)), _declared(interpreter.model) or 0)
-        self._may_pad = _keep_all(self._decode, self._slots)
+        self.may_drop = self._may_pad = _keep_all(self._decode, self._slots)
         self._runner = run(interpreter)
         self._embedders = {name: Embedder(name, run(given), lookups(given)) for name, given in embedders.items()}
         tables = {name: Lookup.of(given) for name, given in embedders.items()}
@@ -65,6 +69,7 @@ class LanguageModel:
         if absent := sorted(wanted - {*embedders}):
             raise ModelError(f"the model takes {absent}, which an embedder computes: expected one, got none")
         self._lock = threading.Lock()
+        self._turn = _Turn()
 
     def caches(self) -> Caches:
         """Return empty caches."""
@@ -113,13 +118,20 @@ class LanguageModel:
         step = self._step(len(tokens))
         numbers = np.zeros(step.width, np.int64)
         numbers[: len(tokens)] = tokens
+        self._turn.wait(caches, self._lock)
         with self._lock:
+            self._turn.take(caches)
             given = {entry.name: self._embedders[entry.name](numbers, entry) for entry in step.of(Role.EMBEDDINGS)}
             given |= feeding.values(step, numbers, start, len(tokens), self._window)
             results = self._runner.run(step, given, caches)
-            if step is not self._decode or step.logits is None:
-                return None
-            return np.array(results[step.logits]).reshape(self.vocabulary)
+            self._turn.take(caches)  # from now on it is idle
+        if step is not self._decode or step.logits is None:
+            return None
+        return np.array(results[step.logits]).reshape(self.vocabulary)
+
+    def leave(self, caches: Caches) -> None:
+        """End the turn of a session that runs no more steps for now."""
+        self._turn.leave(caches)
 
     def prepare_loop(self, draws: bool) -> None:
         """Load the loop that generates in one invoke, if it isn't yet. draws: whether tokens are drawn."""
@@ -159,6 +171,39 @@ class LanguageModel:
         if count == 1:
             return self._decode
         return next(step for step in reversed(self._prefills) if step.width >= count)
+
+
+class _Turn:
+    """Lets a session run steps for some milliseconds while others wait: to change threads at every step would cost more
+    than a short step. It only delays: whoever waits takes the lock at the latest at the end of the turn.
+    """
+
+    def __init__(self) -> None:
+        self._caches: Caches | None = None  # of the session whose turn it is
+        self._thread = 0
+        self._begin_s = self._step_s = 0.0
+
+    def wait(self, caches: Caches, lock: threading.Lock) -> None:
+        """Wait while another session in another thread has its turn, unless that does nothing meanwhile."""
+        thread = threading.get_ident()
+        while caches is not self._caches and thread != self._thread:
+            now_s = time.monotonic()
+            is_idle = not lock.locked() and now_s - self._step_s > _IDLE_S
+            if is_idle or now_s - self._begin_s > _TURN_S:
+                return
+            time.sleep(_IDLE_S)
+
+    def take(self, caches: Caches) -> None:
+        """Begin a turn, or go on with it. Call this with the lock held."""
+        self._step_s = time.monotonic()
+        if caches is not self._caches:
+            self._caches, self._begin_s = caches, self._step_s
+        self._thread = threading.get_ident()
+
+    def leave(self, caches: Caches) -> None:
+        """End the turn of a session."""
+        if caches is self._caches:
+            self._begin_s = self._step_s = 0.0
 
 
 def length_of(decode: Step, given: int | None, model: Model) -> int:

@@ -28,7 +28,10 @@ class GenerationOptions:
         fast if steps are short. Tokens are the most likely ones, or drawn with a ``top_k`` of at most 64. Ends at
         ``max_tokens``, ``stop_tokens`` or a full context. The first use compiles the loop. ``stream`` then yields all
         tokens at the end.
-    logits: return the logits that every token was chosen from, of shape [vocabulary].
+    logits: return the logits of every token, of shape [vocabulary].
+    mask: a function that is called before each token with those generated so far by this call, and an array of
+        booleans, [vocabulary], all True; only tokens that it leaves True may follow. Log probabilities and logits are
+        the model's own.
     """
 
     max_tokens: int | None = None
@@ -42,6 +45,7 @@ class GenerationOptions:
     log_probs: bool = False
     logits: bool = False
     whole: bool = False
+    mask: Any = None
     sampling: Sampling = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,11 +55,16 @@ class GenerationOptions:
             raise ModelError(f"stop: expected texts of at least one character, got {stop}")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise ModelError(f"max_tokens: expected at least 1, got {self.max_tokens}")
+        if self.mask is not None and not callable(self.mask):
+            raise ArgumentError(f"mask: expected a function of tokens and an array, got {self.mask!r:.100}")
         object.__setattr__(self, "stop", stop)
         sampling = Sampling(self.temperature, self.top_k, self.top_p, self.repetition_penalty)
         object.__setattr__(self, "sampling", sampling)
-        if self.whole and (stop or self.log_probs or self.logits or self.repetition_penalty != 1):
-            raise ModelError("whole: expected no repetition_penalty, stop texts, log_probs or logits, which need steps")
+        steps = (stop, self.log_probs, self.logits, self.repetition_penalty != 1, self.mask is not None)
+        if self.whole and any(steps):
+            raise ModelError(
+                "whole: expected no repetition_penalty, stop texts, log_probs, logits or mask, which need steps"
+            )
         if self.whole and self.temperature > 0 and not (self.top_k and self.top_k <= MOST):
             raise ModelError(f"whole: expected a temperature of 0, or top_k of at most {MOST}, got {self.top_k}")
 

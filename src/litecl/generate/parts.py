@@ -38,13 +38,14 @@ class File:
 class Parts:
     """model: the file with the signatures. embedders: the files that compute its inputs, by input name.
 
-    tokenizer: loads it; None if there is none.
+    tokenizer: loads it; None if there is none. template: a file beside it with a chat template.
     """
 
     model: File
     embedders: Mapping[str, File] = field(default_factory=dict)
     tokenizer: Callable[[], Tokenizer] | None = None
     metadata: Metadata = field(default_factory=Metadata)
+    template: Path | None = None
 
 
 def read(path: Path) -> Parts:
@@ -138,4 +139,6 @@ def _beside(path: Path, content: memoryview) -> Parts:
     embedders = {name: file(each) for name, each in paths.items() if each.is_file()}
     stored = tokenizers.beside(path)
     tokenizer = None if stored is None else partial(tokenizers.from_file, stored)
-    return Parts(File(content, external.beside(path, content_of)), embedders, tokenizer)
+    names = (path.with_name(name) for name in ("chat_template.jinja", "tokenizer_config.json"))
+    template = next((each for each in names if each.is_file()), None)
+    return Parts(File(content, external.beside(path, content_of)), embedders, tokenizer, template=template)

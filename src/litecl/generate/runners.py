@@ -11,7 +11,14 @@ from litecl.interpreter.graph import Array
 
 
 class Caches(dict[str, Any]):
-    """Keys and values by input name, in the representation of the runner that created them."""
+    """Keys and values by input name, in the representation of the runner that created them.
+
+    runs: the runner's preparations for them, by signature.
+    """
+
+    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__(values or {})
+        self.runs: dict[str, Any] = {}
 
 
 class Runner(Protocol):
@@ -55,8 +62,10 @@ class InterpreterRunner:
         bound = self._bound.get((step.key, step.width)) or self._bind(step)
         for name, value in given.items():
             bound.memory[name][...] = value
-        passed = bound.run_on(caches).run(bound.wanted)
-        bound.end()
+        run, twins = bound.run_on(caches, step.key)
+        passed = run.run(bound.wanted)
+        for cache, first in twins:  # several caches share an output
+            cache.write(first.read())
         return {
             name: passed[tensor] if tensor in passed else self._interpreter._value(tensor, bound.subgraph).copy()
             for name, tensor in bound.outputs.items()
@@ -90,7 +99,7 @@ class InterpreterRunner:
 
 
 class _Bound:
-    """A step's input memory and outputs, and its run on the latest caches."""
+    """A step's input memory and outputs, and its runs on caches."""
 
     def __init__(
         self, interpreter: Interpreter, subgraph: int, inputs: Mapping[str, int], outputs: Mapping[str, int]
@@ -98,20 +107,20 @@ class _Bound:
         self.subgraph, self.outputs, self.wanted = subgraph, outputs, {*outputs.values()}
         self.memory = {name: interpreter.tensor(t, subgraph_index=subgraph)() for name, t in inputs.items()}
         self._interpreter, self._inputs = interpreter, inputs
-        self._caches, self._run = Caches(), DeviceRun(interpreter, subgraph, {}, {})
-        self._twins: list[tuple[DeviceTensor, DeviceTensor]] = []
 
-    def run_on(self, caches: Caches) -> DeviceRun:
-        """Return the run on these caches."""
-        if caches is not self._caches:
+    def run_on(self, caches: Caches, key: str) -> "_RunOn":
+        """Return the run on these caches, and pairs of caches that share an output, of which a run writes the second.
+
+        key: of the signature. Sessions take turns, so caches keep their runs.
+        """
+        kept: tuple[_Bound, _RunOn] | None = caches.runs.get(key)
+        if kept is None or kept[0] is not self:
             given = {self._inputs[name]: x for name, x in caches.items()}
             taken = dict[int, DeviceTensor]()
             firsts = [(x, taken.setdefault(self.outputs[name], x)) for name, x in caches.items()]
-            self._twins = [(x, first) for x, first in firsts if x is not first]
-            self._caches, self._run = caches, DeviceRun(self._interpreter, self.subgraph, given, taken)
-        return self._run
+            twins = [(x, first) for x, first in firsts if x is not first]
+            kept = caches.runs[key] = self, (DeviceRun(self._interpreter, self.subgraph, given, taken), twins)
+        return kept[1]
 
-    def end(self) -> None:
-        """Copy outputs that several caches share."""
-        for cache, first in self._twins:
-            cache.write(first.read())
+
+_RunOn = tuple[DeviceRun, Sequence[tuple[DeviceTensor, DeviceTensor]]]

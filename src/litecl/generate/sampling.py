@@ -1,7 +1,7 @@
 """Chooses the next token from logits."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +53,18 @@ def probabilities(logits: Array, sampling: Sampling, before: Collection[int] = (
     whole = np.zeros(len(logits))
     whole[np.asarray(tokens)] = chances
     return whole
+
+
+def masked(logits: Array, mask: Callable[[Sequence[int], Array], object], tokens: Sequence[int]) -> Array:
+    """Return logits with -inf for the tokens that a mask takes out; see ``GenerationOptions``.
+
+    Raises ModelError if it leaves none.
+    """
+    allowed = np.ones(len(logits), np.bool_)
+    mask(tokens, allowed)
+    if not allowed.any():
+        raise ModelError(f"mask: it allows no token after {len(tokens)}")
+    return np.where(allowed, logits, -np.inf)
 
 
 def choose(logits: Array, sampling: Sampling, before: Collection[int], random: np.random.Generator) -> int:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from operator import index
 from os import PathLike
 from typing import Any, NamedTuple
@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from litecl.generate import saved
+from litecl.generate.chat import ChatPiece, ChatPrompt, Message, Reply, chat_prompt, reply_pieces
 from litecl.generate.lexicon import Lexicon
 from litecl.generate.loop import Asked
 from litecl.generate.model import LanguageModel
 from litecl.generate.options import Finish, Generation, GenerationOptions, Piece, Timing
-from litecl.generate.sampling import choose, log_softmax
+from litecl.generate.sampling import choose, log_softmax, masked
 from litecl.generate.text import TextStream
 from litecl.generate.whole import STOPS
 from litecl.interpreter.errors import ArgumentError, ModelError
@@ -36,6 +37,17 @@ class _Settled(NamedTuple):
     state: Mapping[str, Any]
 
 
+class ContextFull(ModelError):
+    """A prompt does not fit into the context."""
+
+
+class _Known(NamedTuple):
+    """A conversation's text, and its tokens."""
+
+    text: str
+    tokens: tuple[int, ...]
+
+
 class Session:
     """A growing text: you add prompts and the model continues. ``Generator.session`` creates one.
 
@@ -53,6 +65,7 @@ class Session:
         self._caches = model.caches()
         self._random = np.random.default_rng()
         self._settled = self._now()
+        self._known: _Known | None = None
         self.timing = Timing()
 
     @property
@@ -77,13 +90,17 @@ class Session:
         """
         return self._pieces(prompt, options, piecewise=True)
 
-    def _pieces(self, prompt: Prompt, options: Mapping[str, Any], *, piecewise: bool) -> Iterator[Piece]:
-        """Check a prompt and options; return an iterator of pieces. piecewise: yielded pieces are settled."""
+    def _pieces(
+        self, prompt: Prompt, options: Mapping[str, Any], *, piecewise: bool, marked: bool = False
+    ) -> Iterator[Piece]:
+        """Check a prompt and options; return an iterator of pieces. piecewise: yielded pieces are settled. marked: with
+        the marks of the parts of a reply.
+        """
         self._settle()
         asked = GenerationOptions.of({**self._defaults, **options})
-        is_text = isinstance(prompt, str)
+        is_text = marked or isinstance(prompt, str)
         tokens = self._checked(self._numbers(prompt))
-        text = self._lexicon.stream([*self._tokens, *tokens], asked.stop, is_text)
+        text = self._lexicon.stream([*self._tokens, *tokens], asked.stop, is_text, marked)
         ends = self._lexicon.stops(is_text) if asked.stop_tokens is None else [(end,) for end in asked.stop_tokens]
         if asked.whole and (len(ends) > STOPS or any(len(end) != 1 for end in ends)):
             raise ModelError(f"whole: expected at most {STOPS} stop tokens, one by one, got {[*ends]}")
@@ -96,6 +113,103 @@ class Session:
         generation = Generation.of(pieces, self.timing - before)
         self._settled = self._now()
         return generation
+
+    def stream_chat(
+        self,
+        messages: Sequence[Message] | str | ChatPrompt,
+        *,
+        tools: Sequence[Any] | None = None,
+        variables: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Iterator[ChatPiece]:
+        """Yield the reply to a conversation, token by token, by the model's chat template.
+
+        messages: the whole conversation, as mappings with "role" ("system", "user", "assistant", "tool") and "content";
+        or a text, for one message of the user; or what ``Generator.chat_prompt`` makes of them. tools: descriptions of
+        tools that the model may call, as JSON schemas (https://huggingface.co/docs/transformers/chat_extras).
+        variables: of the template, such as ``enable_thinking``.
+        options: those of ``GenerationOptions``.
+
+        The session then holds this conversation. What it held before is kept as far as the new prompt begins with it,
+        so a longer conversation costs only its new tokens, even if the template writes earlier messages differently.
+
+        Raises ModelError without a template, for messages that it refuses, and a prompt that is too long; ArgumentError
+        for messages of another form.
+        """
+        if isinstance(messages, ChatPrompt):
+            prompt = messages
+        else:
+            prompt = chat_prompt(self._lexicon, messages, tools, variables or {})
+        self._settle()
+        added = self._kept_of(self._chat_tokens(prompt.text))
+        return self._replying(self._pieces(added, options, piecewise=True, marked=True), prompt)
+
+    def chat(self, messages: Sequence[Message] | str | ChatPrompt, **options: Any) -> Reply:
+        """Return the whole reply to a conversation; see ``stream_chat``."""
+        before = self.timing
+        *_, last = self.stream_chat(messages, **options)
+        assert last.reply is not None
+        return replace(last.reply, generation=replace(last.reply.generation, timing=self.timing - before))
+
+    def shared(self, prompt: ChatPrompt | Sequence[int]) -> int:
+        """Return how many tokens of a prompt the session holds already, about."""
+        if not isinstance(prompt, ChatPrompt):
+            return self._same(prompt)
+        if self._known is None or not prompt.text.startswith(self._known.text):
+            return self._same(self._lexicon.encode_chat(prompt.text))
+        return len(self._known.tokens)
+
+    def rewind(self, tokens: Sequence[int]) -> None:
+        """Make the session hold these tokens; what it holds already is kept as far as they begin with it.
+
+        Raises the errors of ``stream``; the session is then as before.
+        """
+        self._settle()
+        before, self._tokens = self._tokens, []
+        try:
+            numbers = self._checked(tokens)
+        finally:
+            self._tokens = before
+        self._tokens += self._kept_of(numbers)
+        self._settled = self._now()
+
+    def _replying(self, stream: Iterator[Piece], prompt: ChatPrompt) -> Iterator[ChatPiece]:
+        for piece in reply_pieces(stream, prompt):
+            if piece.reply is not None and piece.finish != "stop sequence":  # which cuts its text
+                end = len(self._tokens) - (piece.finish == "stop token")
+                self._known = _Known(prompt.text + piece.reply.generation.text, tuple(self._tokens[:end]))
+            yield piece
+
+    def _chat_tokens(self, text: str) -> list[int]:
+        """Return a conversation's tokens. What it shares with the one before has the tokens that the model generated,
+        which may differ from those that a tokenizer makes of their text.
+        """
+        known = self._known
+        if known is not None and text.startswith(known.text) and self._begins_with(known.tokens):
+            return [*known.tokens, *self._lexicon.encode(text[len(known.text) :], False)]
+        return self._lexicon.encode_chat(text)
+
+    def _same(self, tokens: Sequence[int]) -> int:
+        """Return how many of the session's first tokens are also these tokens' first."""
+        pairs = zip(tokens, self._tokens, strict=False)
+        return next((n for n, (new, old) in enumerate(pairs) if new != old), min(len(tokens), len(self._tokens)))
+
+    def _begins_with(self, tokens: tuple[int, ...]) -> bool:
+        return tuple(self._tokens[: len(tokens)]) == tokens
+
+    def _kept_of(self, tokens: Sequence[int]) -> list[int]:
+        """Drop the session's tokens from the first that differs from the given ones; return those to add."""
+        if len(tokens) > self._model.context_length:
+            raise ContextFull(
+                f"the conversation has {len(tokens)} tokens, and the context takes {self._model.context_length}"
+            )
+        same = self._same(tokens)
+        if self._held > same and not self._model.may_drop:
+            self._forget()
+        self._held = min(self._held, same)
+        del self._tokens[same:]
+        self._settled = self._now()
+        return [*tokens[same:]]
 
     def score(self, prompt: Prompt) -> tuple[float, ...]:
         """Add a prompt and return every token's log probability, given those before it.
@@ -119,7 +233,7 @@ class Session:
         other = Session(self._model, self._lexicon, self._defaults)
         other._tokens, other._held = [*self._tokens], self._held
         other._caches = self._model.holding(self._model.values(self._caches))
-        other._random = deepcopy(self._random)
+        other._random, other._known = deepcopy(self._random), self._known
         other._settled = other._now()
         return other
 
@@ -162,7 +276,7 @@ class Session:
         if not numbers and not self._tokens:
             raise ModelError("prompt: expected at least one token, got none")
         if len(self._tokens) + len(numbers) > self._model.context_length:
-            raise ModelError(
+            raise ContextFull(
                 f"prompt: {len(numbers)} tokens do not fit into the context of {self._model.context_length}, of which "
                 f"{len(self._tokens)} are used"
             )
@@ -190,6 +304,8 @@ class Session:
             piece = Piece(written, token, log_prob, logits if asked.logits else None, finish)
             if piecewise:
                 self._settled = self._now()
+            if finish:
+                self._model.leave(self._caches)
             yield piece
             if finish:
                 return
@@ -199,10 +315,12 @@ class Session:
         if asked.whole:
             for token in self._whole(asked, ends):
                 yield token, _NO_LOGITS
+        before = len(self._tokens)
         while True:
             logits = self._read()
             start = time.perf_counter()
-            token = choose(logits, asked.sampling, self._tokens, self._random)
+            left = logits if asked.mask is None else masked(logits, asked.mask, self._tokens[before:])
+            token = choose(left, asked.sampling, self._tokens, self._random)
             self.timing += Timing(decode_tokens=1, decode_s=time.perf_counter() - start)
             yield token, logits
 

@@ -1,18 +1,18 @@
 """Decodes a token stream, holding back incomplete characters and text that may begin a stop sequence."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from litecl.generate.tokenizers import Tokenizer
+from litecl.generate.overlap import overlap
 
 _UNFINISHED = "\N{REPLACEMENT CHARACTER}"  # shown for a character whose other bytes are in the next token
 _CONTEXT = 6  # earlier tokens to decode along: they affect how a token is written
 
 
 class TextStream:
-    """Decodes tokens one by one. before: the tokens before the first. stop: texts that end the stream."""
+    """Decodes tokens one by one. decode: to a text. before: the tokens before the first. stop: texts that end it."""
 
-    def __init__(self, tokenizer: Tokenizer, before: Sequence[int], stop: Sequence[str]) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, decode: Callable[[Sequence[int]], str], before: Sequence[int], stop: Sequence[str]) -> None:
+        self._decode = decode
         self._tokens = [*before[-_CONTEXT:]]
         self._out = len(self._tokens)  # number of tokens whose text is out
         self._start = 0  # first token to decode again
@@ -34,8 +34,8 @@ class TextStream:
 
     def _written(self, last: bool) -> str:
         """Return the text that the tokens add."""
-        before = self._tokenizer.decode(self._tokens[self._start : self._out])
-        now = self._tokenizer.decode(self._tokens[self._start :])
+        before = self._decode(self._tokens[self._start : self._out])
+        now = self._decode(self._tokens[self._start :])
         if len(now) <= len(before) or (now.endswith(_UNFINISHED) and not last):
             return ""
         self._start, self._out = self._out, len(self._tokens)
@@ -47,11 +47,6 @@ class TextStream:
         if ends:
             self.stopped, self._held = True, ""
             return text[: min(ends)]
-        kept = 0 if last else max((_overlap(text, each) for each in self._stop), default=0)
+        kept = 0 if last else max((overlap(text, each) for each in self._stop), default=0)
         self._held = text[len(text) - kept :]
         return text[: len(text) - kept]
-
-
-def _overlap(text: str, stop: str) -> int:
-    """Return how many of the last characters may begin a stop sequence."""
-    return next((n for n in range(min(len(stop) - 1, len(text)), 0, -1) if text.endswith(stop[:n])), 0)

@@ -1,10 +1,12 @@
 """Tokenizers: text to tokens and back, through ``tokenizers`` or ``sentencepiece``."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from litecl.generate.replies import MARKS
 from litecl.interpreter.errors import MissingExtra, ModelError
 
 _INSTALL = "pip install 'litecl[llm]'"
@@ -25,6 +27,19 @@ class Tokenizer(Protocol):
         """The tokens that end a text."""
 
 
+def marked(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
+    """Return the text of tokens, skipping special ones but those that mark the parts of a reply.
+
+    A tokenizer without a method ``marked`` of its own skips all of them.
+    """
+    return str(tokenizer.marked(tokens)) if hasattr(tokenizer, "marked") else tokenizer.decode(tokens)
+
+
+def name(tokenizer: Tokenizer, token: int) -> str:
+    """Return a token as templates name it, such as ``<bos>``; empty if the tokenizer has no method ``name``."""
+    return str(tokenizer.name(token)) if hasattr(tokenizer, "name") else ""
+
+
 class _Json:
     """Hugging Face's ``tokenizer.json``, read by ``tokenizers``. ends: the text of its end-of-text token."""
 
@@ -39,6 +54,24 @@ class _Json:
             raise ModelError(f"the tokenizer cannot be read: {error}") from error
         end = None if ends is None else self._library.token_to_id(ends)
         self.stop_tokens: Sequence[int] = () if end is None else (end,)
+        special = [each.content for each in self._library.get_added_tokens_decoder().values() if each.special]
+        self._unmarked = re.compile(
+            "|".join(map(re.escape, sorted({*special} - {*MARKS}, key=len, reverse=True))) or "$."
+        )
+        self._keeps_marks = bool({*special} & {*MARKS})
+
+    @property
+    def library(self) -> Any:
+        """The ``tokenizers.Tokenizer``."""
+        return self._library
+
+    def name(self, token: int) -> str:
+        return self._library.id_to_token(token) or ""
+
+    def marked(self, tokens: Sequence[int]) -> str:
+        if not self._keeps_marks:
+            return self.decode(tokens)
+        return self._unmarked.sub("", self._library.decode([*tokens], skip_special_tokens=False))
 
     def encode(self, text: str, first: bool) -> list[int]:
         return list(self._library.encode(text, add_special_tokens=first).ids)
@@ -65,6 +98,14 @@ class _SentencePiece:
             raise ModelError(f"the tokenizer cannot be read: {error}") from error
         ends = self._library.eos_id()
         self.stop_tokens: Sequence[int] = () if ends < 0 else (ends,)
+
+    @property
+    def library(self) -> Any:
+        """The ``sentencepiece.SentencePieceProcessor``."""
+        return self._library
+
+    def name(self, token: int) -> str:
+        return str(self._library.id_to_piece(token)) if token < len(self._library) else ""
 
     def encode(self, text: str, first: bool) -> list[int]:
         begins = first and self._library.bos_id() >= 0

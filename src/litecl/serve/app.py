@@ -20,14 +20,13 @@ import litecl
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.predictor import Predictor
 from litecl.serve.batching import Batcher, Busy
+from litecl.serve.bodies import GONE, Bodies, busy
 from litecl.serve.metrics import Metrics
 from litecl.serve.protocol import LENGTH_HEADER, REQUEST_SCHEMA, Interface, answer_of, name_of, request_of
 
 T = TypeVar("T")
 _LOG = logging.getLogger("uvicorn.error")
 _READERS = 2  # threads that parse requests and serialize answers
-_HELD_BODIES, _HELD_BYTES = 4, 256 << 20  # limit for requests under way: the larger of the two
-_GONE = 499  # nginx's code for a client that disconnected; only metrics show it
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,7 @@ class _Routes:
         self.metrics = Metrics(
             {"model": serving.name, "device": ", ".join(predictor.devices), "litecl": litecl.__version__}
         )
-        self._held_bytes = 0
-        self._most_held = max(_HELD_BODIES * serving.most_bytes, _HELD_BYTES)
+        self._bodies = Bodies(serving.most_bytes, serving.client_s)
         self._batcher: Batcher | None = None
         self._readers: ThreadPoolExecutor | None = None
 
@@ -123,8 +121,8 @@ class _Routes:
             status = error.status_code
             raise
         except ClientDisconnect:
-            status = _GONE
-            response = Response(status_code=_GONE)
+            status = GONE
+            response = Response(status_code=GONE)
         finally:
             self.metrics.answered(status, time.perf_counter() - start_s)
         return response
@@ -137,9 +135,9 @@ class _Routes:
         """Return the answer to a request. Its body counts as held until then, as do the arrays parsed from it."""
         held = [0]
         try:
-            return await self._run(request, await self._body(request, held))
+            return await self._run(request, await self._bodies.read(request, held))
         except Busy as error:
-            raise _busy(str(error)) from error
+            raise busy(str(error)) from error
         except TimeoutError as error:
             raise HTTPException(504, f"expected an answer within {self._serving.answer_s:g} s") from error
         except ModelError as error:
@@ -147,14 +145,14 @@ class _Routes:
         except LiteclError as error:
             raise HTTPException(500, f"{type(error).__name__}: {error}") from error
         except asyncio.CancelledError as error:  # uvicorn cancels once its shutdown timeout has passed
-            raise _busy("the server is ending") from error
+            raise busy("the server is ending") from error
         except (HTTPException, ClientDisconnect):
             raise
         except Exception as error:  # its text may quote the request
             _LOG.error("%s in a request:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
             raise HTTPException(500, f"{type(error).__name__}; the server's log has its place") from error
         finally:
-            self._held_bytes -= held[0]
+            self._bodies.release(held)
 
     async def _run(self, request: HttpRequest, body: bytearray) -> Response:
         assert self._batcher is not None
@@ -165,49 +163,12 @@ class _Routes:
             content, headers = await self._in_thread(answer_of, self._serving.name, asked, results)
         return Response(content, headers=headers)
 
-    async def _body(self, request: HttpRequest, held: list[int]) -> bytearray:
-        """Return a request's body. held: counts its bytes as they arrive."""
-        size, most = request.headers.get("content-length", "0"), self._serving.most_bytes
-        if encoding := request.headers.get("content-encoding"):
-            raise HTTPException(415, f"expected a body that is not compressed, got {encoding[:20]!r}")
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self._serving.client_s):
-                too_long = len(size) > 18 or int(size) > most
-                if too_long and "expect" in request.headers:
-                    raise _too_long(most)
-                async for chunk in request.stream():
-                    too_long = too_long or len(body) + len(chunk) > most
-                    if too_long:  # many clients read the answer only after sending everything
-                        continue
-                    held[0] += len(chunk)
-                    self._held_bytes += len(chunk)
-                    body += chunk
-                    if self._held_bytes > self._most_held:
-                        raise _busy(f"requests of {self._most_held} bytes are under way")
-                if too_long:
-                    raise _too_long(most)
-        except TimeoutError:
-            if too_long:
-                raise _too_long(most) from None
-            detail = f"expected a whole request within {self._serving.client_s:g} s"
-            raise HTTPException(408, detail, {"Connection": "close"}) from None
-        return body
-
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, function, *arguments)
 
     def _require(self, name: str) -> None:
         if name != self._serving.name:
             raise HTTPException(404, f"expected the model {self._serving.name!r}, which is the only one here")
-
-
-def _busy(reason: str) -> HTTPException:
-    return HTTPException(503, reason, {"Retry-After": "1"})
-
-
-def _too_long(most: int) -> HTTPException:
-    return HTTPException(413, f"expected at most {most} bytes (--most-bytes)")
 
 
 def _described(predictor: Predictor, name: str) -> dict[str, Any]:

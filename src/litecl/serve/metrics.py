@@ -43,6 +43,7 @@ class Metrics:
         self._facts = facts
         self._codes = Counter[int]()
         self._request_s, self._invoke_s, self._rows = Histogram(SECONDS), Histogram(SECONDS), Histogram(ROWS)
+        self._tokens = Counter[str]()  # of language models
         self._lock = threading.Lock()
 
     def answered(self, code: int, duration_s: float) -> None:
@@ -56,6 +57,12 @@ class Metrics:
         with self._lock:
             self._rows.add(rows)
             self._invoke_s.add(duration_s)
+
+    def generated(self, prompt: int, tokens: int) -> None:
+        """Count the tokens of a request. prompt: of its prompts. tokens: generated."""
+        with self._lock:
+            self._tokens["prompt"] += prompt
+            self._tokens["generated"] += tokens
 
     @property
     def requests(self) -> int:
@@ -77,6 +84,10 @@ class Metrics:
         yield f"litecl_waiting_requests {waiting}"
         yield from _head("litecl_request_seconds", "histogram", "From a request's arrival to its answer.")
         yield from self._request_s.lines("litecl_request_seconds")
+        if self._tokens:
+            yield from _head("litecl_tokens_total", "counter", "Tokens of prompts, and generated tokens.")
+            yield from (f'litecl_tokens_total{{kind="{kind}"}} {n}' for kind, n in sorted(self._tokens.items()))
+            return
         yield from _head("litecl_invoke_seconds", "histogram", "Duration of a batch on the device.")
         yield from self._invoke_s.lines("litecl_invoke_seconds")
         yield from _head("litecl_batch_rows", "histogram", "Rows of a batch.")

@@ -15,7 +15,8 @@ from types import CodeType, ModuleType
 import litecl.converter.lower
 import litecl.interpreter.ops
 from litecl.cases import Case
-from litecl.delegate.claim.control import CONTROL_OPS, FOLDED, VARIABLE_OPS
+from litecl.delegate.claim.control import CONTROL_OPS, VARIABLE_OPS
+from litecl.delegate.claim.region import FOLDED
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.op import ControlOp, Op

@@ -15,9 +15,9 @@ from typing import Any
 import litecl.converter.lower as lowerings
 from litecl.cases import Case
 from litecl.delegate.analysis.explicit import explicit
-from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import why_not
+from litecl.delegate.claim.region import FOLDED
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.run.shapes import propagate

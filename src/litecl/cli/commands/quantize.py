@@ -1,4 +1,4 @@
-"""``litecl quantize``: quantizes a float ``.tflite`` file."""
+"""``litecl quantize``: quantizes a float ``.tflite`` file, or the models of a ``.litertlm`` bundle."""
 
 import argparse
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from litecl.cli.command import Output, model_argument, progress
 from litecl.cli.outputs import OutputFile
 from litecl.cli.quantization import notes_of, write_files
 from litecl.cli.tables import line, size, table
+from litecl.generate import litertlm
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.reader import content_of
 from litecl.interpreter.whole_files import put
@@ -20,11 +21,12 @@ from litecl.interpreter.whole_files import put
 if TYPE_CHECKING:
     from litecl.converter.quantization.report import StoredWeights
 
-HELP = "quantize a .tflite file in float, by a recipe or by flags"
+HELP = "quantize a .tflite file in float, or the models of a .litertlm bundle, by a recipe or by flags"
 EXAMPLES = """\
 litecl quantize float.tflite --recipe dynamic_wi8_afp32 -o small.tflite
 litecl quantize float.tflite --recipe recipe.json --calibrate samples.npz -o small.tflite
 litecl quantize float.tflite --quantize int4 --block 32 -o small.tflite
+litecl quantize model.litertlm --quantize int8 -o small.litertlm
 litecl quantize float.tflite --budget 40MB --calibrate samples.npz -o small.tflite --save-recipe recipe.json
 litecl quantize float.tflite --min-sqnr 30 --calibrate samples.npz -o small.tflite --frontier frontier.svg
 """
@@ -33,9 +35,7 @@ litecl quantize float.tflite --min-sqnr 30 --calibrate samples.npz -o small.tfli
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     model_argument(parser)
-    parser.add_argument(
-        "-o", "--output", type=OutputFile(), required=True, metavar="OUT", help="the .tflite file to write"
-    )
+    parser.add_argument("-o", "--output", type=OutputFile(), required=True, metavar="OUT", help="the file to write")
     quantization.arguments(parser)
     parser.set_defaults(fp16_safe=False)
 
@@ -47,7 +47,10 @@ def run(args: argparse.Namespace) -> Output:
     how = quantization.quantization(args)
     if how is None:
         raise ConversionError("expected --recipe, --quantize, --budget or --min-sqnr")
-    before = len(content_of(args.model))
+    given = content_of(args.model)
+    if given[:8] == litertlm.MAGIC:
+        return _bundle(args, given, how)
+    before = len(given)
     converter = Converter.from_tflite(args.model, how, roll_up=False)  # recipes refer to the file's own nodes
     searches = args.budget is not None or args.min_sqnr_db is not None
     with progress("measuring layers" if searches else "quantizing", None) as bar:
@@ -69,6 +72,36 @@ def run(args: argparse.Namespace) -> Output:
         view.append(_weights_view(report.weights))
     if report is not None:
         view += [line(f"output {o.name} of {o.signature}: SQNR {o.sqnr_db:.1f} dB") for o in report.outputs]
+    return Output(data, view)
+
+
+def _bundle(args: argparse.Namespace, given: memoryview, how: Any) -> Output:
+    """Quantize the models of a bundle."""
+    from litecl.generate.quantizing import quantized_bundle
+
+    if str(args.output).endswith(".tflite"):
+        raise ConversionError(f"a bundle becomes a bundle: expected -o FILE.litertlm, got {args.output}")
+    with progress("quantizing", None) as bar:
+        content, sections = quantized_bundle(given, how, bar.reached, args.calibrate is not None)
+    put(args.output, content)
+    main = next(each for each in sections if each.type == "prefill_decode").report.quantization
+    write_files(args, main)
+    rows = [
+        {
+            "section": each.type,
+            "float_bytes": each.float_bytes,
+            "size_bytes": each.size_bytes,
+            "quantization": None if each.report.quantization is None else each.report.quantization.to_dict(),
+        }
+        for each in sections
+    ]
+    data = {"output": str(args.output), "float_bytes": len(given), "size_bytes": len(content), "sections": rows}
+    view: list[RenderableType] = [Text(f"{args.output}: {size(len(content))}, before {size(len(given))}")]
+    for each in sections:
+        view += [
+            Text(f"{each.type}: {size(each.size_bytes)}, before {size(each.float_bytes)}"),
+            *notes_of(each.report.quantization),
+        ]
     return Output(data, view)
 
 

@@ -1,4 +1,4 @@
-"""``litecl serve``: serves a model over HTTP."""
+"""``litecl serve``: serves a model over HTTP, a language model by OpenAI's protocol."""
 
 import argparse
 import socket
@@ -18,20 +18,25 @@ from litecl.cli.command import (
     number,
     positive,
     progress,
+    require_device,
     seconds,
 )
+from litecl.cli.generation import BUNDLES
+from litecl.cli.texts import file_arguments, generator_of, template_argument
 from litecl.interpreter.errors import MissingExtra, ModelError
 from litecl.interpreter.visible import visible
 from litecl.predictor import Predictor
 from litecl.serve.batching import prepare, why_apart
 from litecl.serve.protocol import body_limit
 
-HELP = "serve a model over HTTP: Open Inference Protocol, batching, health and metrics"
+HELP = "serve a model over HTTP (Open Inference Protocol), a language model by OpenAI's protocol"
 EXAMPLES = """\
 litecl serve model.tflite
 litecl serve model.tflite --host 0.0.0.0 --port 9000 --name digits
 litecl serve model.tflite --batch 64 --wait-ms 2 --buffers 2 --threads 2
 litecl serve model.tflite --batch 1 --device pocl --require-device
+litecl serve model.litertlm --sessions 8
+litecl serve model.tflite --generate --tokenizer tokenizer.json --template chat_template.jinja
 """
 _MS = 1e3
 
@@ -67,10 +72,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--connections", type=positive, default=512, metavar="N", help="most connections (512)")
     parser.add_argument("--buffers", type=positive, default=1, metavar="N", help="batches at once per device (1)")
     device_arguments(parser, cpu=True)
+    texts = parser.add_argument_group("language models", "of .litertlm and .task files, or with --generate")
+    texts.add_argument("--generate", action="store_true", help="serve a .tflite file with prefill and decode for texts")
+    texts.add_argument("--sessions", type=positive, default=4, metavar="N", help="texts generated at once (4)")
+    file_arguments(texts)
+    template_argument(texts)
 
 
 def run(args: argparse.Namespace) -> Output:
     """Load and compile the model, then serve it until a signal stops the process."""
+    if args.generate or str(args.model).endswith(BUNDLES):
+        return _run_texts(args)
     try:
         from litecl.serve.app import Serving, app
         from litecl.serve.connections import Bounds, serve
@@ -102,6 +114,32 @@ def run(args: argparse.Namespace) -> Output:
         host = f"[{args.host}]" if ":" in args.host else args.host
         address = f"http://{host}:{listener.getsockname()[1]}/v2/models/{quote(name, safe='')}"
         print(visible(f"{name} on {', '.join(predictor.devices)}: {address}{alone}"), file=sys.stderr, flush=True)
+        serve(application, listener, Bounds(args.connections, args.client_s, args.grace_s))
+    return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
+
+
+def _run_texts(args: argparse.Namespace) -> Output:
+    """Serve a language model."""
+    try:
+        from litecl.serve.connections import Bounds, serve
+        from litecl.serve.text_app import TextServing, text_app
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"a server needs {error.name}: pip install 'litecl[serve]'") from error
+    if args.signature is not None or args.buffers != 1:
+        raise ModelError("--signature and --buffers are not for language models: --sessions says how many run at once")
+    with progress("preparing", None) as bar:
+        generator = generator_of(args, bar.building)
+        require_device(args, generator.report())
+    name = _name(args.name or Path(args.model).stem)
+    serving = TextServing(
+        name, args.sessions, args.waiting, args.most_bytes or TextServing.most_bytes, args.client_s, args.answer_s
+    )
+    application, metrics = text_app(generator, serving)
+    note = "" if generator.has_template else "; no chat template (--template): /v1/completions only"
+    with generator, _listening(args.host, args.port) as listener:
+        host = f"[{args.host}]" if ":" in args.host else args.host
+        address = f"http://{host}:{listener.getsockname()[1]}/v1"
+        print(visible(f"{name}: {address}{note}"), file=sys.stderr, flush=True)
         serve(application, listener, Bounds(args.connections, args.client_s, args.grace_s))
     return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
 

@@ -7,7 +7,7 @@ from statistics import median
 
 from litecl import kernels_cl
 from litecl.delegate.cl_op import Launch
-from litecl.delegate.claim.control import FOLDED
+from litecl.delegate.claim.region import FOLDED
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.report import DelegationReport, NodeRow, TensorRow
 from litecl.delegate.report_details import kernel_name

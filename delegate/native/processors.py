@@ -1,0 +1,8 @@
+"""The processors of this process."""
+
+import os
+
+
+def processors() -> int:
+    """Return the number of processors available to this process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,271 @@
+"""The routes of a server for a language model: OpenAI's protocol for texts and chats, health and metrics."""
+
+import asyncio
+import json
+import logging
+import time
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+import litecl
+from litecl.generate.chat import Reply
+from litecl.generate.generator import Generator
+from litecl.generate.tokenizers import Tokenizer
+from litecl.interpreter.errors import LiteclError, MissingExtra
+from litecl.serve.batching import Busy
+from litecl.serve.bodies import GONE, Bodies, busy
+from litecl.serve.completions import Answer, Refused, Told, Usage, asked_of, error_object, refusal_of
+from litecl.serve.generating import Engine, Event
+from litecl.serve.metrics import Metrics
+
+_LOG = logging.getLogger("uvicorn.error")
+_NO_RETRY = {"x-should-retry": "false"}  # OpenAI's clients ask again after a 504 otherwise
+_PATHS = "/v1/models, /v1/chat/completions and /v1/completions"
+
+
+@dataclass(frozen=True)
+class TextServing:
+    """How to serve a language model. name: in requests. sessions, most_waiting: see ``Engine``.
+
+    most_bytes: limit for a request's body. client_s: limit for sending a request. answer_s: limit from then to the end
+    of its answer.
+    """
+
+    name: str
+    sessions: int = 4
+    most_waiting: int = 256
+    most_bytes: int = 16 << 20
+    client_s: float = 30.0
+    answer_s: float = 300.0
+
+
+class _Routes:
+    """The handlers of one server's routes."""
+
+    def __init__(self, generator: Generator, serving: TextServing) -> None:
+        self._generator, self._serving = generator, serving
+        self._bodies = Bodies(serving.most_bytes, serving.client_s)
+        self._created = int(time.time())
+        report = generator.report()
+        device = "numpy" if report is None else str(report.device)
+        self.metrics = Metrics({"model": serving.name, "device": device, "litecl": litecl.__version__})
+        self._engine = Engine(generator, serving.sessions, serving.most_waiting)
+        self._tokenizer = _tokenizer(generator)
+
+    @asynccontextmanager
+    async def alive(self, app: FastAPI) -> AsyncIterator[None]:
+        """End threads with the server."""
+        yield
+        self._engine.close()
+
+    # Coroutines: FastAPI runs plain functions in a thread pool, which requests may fill.
+
+    async def live(self) -> dict[str, bool]:
+        """Return that the process answers."""
+        return {"live": True}
+
+    async def ready(self) -> dict[str, bool]:
+        """Return that the model is compiled; it is before the server starts."""
+        return {"ready": True}
+
+    async def models(self) -> dict[str, Any]:
+        """Return the model's name, as a list."""
+        return {"object": "list", "data": [self._model()]}
+
+    async def model(self, name: str) -> dict[str, Any]:
+        """Return the model's name, if it is this one."""
+        if name != self._serving.name:
+            detail = f"The model {name[:200]!r} does not exist; expected {self._serving.name!r}"
+            raise Refused(404, detail, "model", "model_not_found")
+        return self._model()
+
+    async def chat(self, request: HttpRequest) -> Response:
+        """Answer a conversation."""
+        return await self._counted(request, chat=True)
+
+    async def texts(self, request: HttpRequest) -> Response:
+        """Continue texts."""
+        return await self._counted(request, chat=False)
+
+    async def text(self) -> str:
+        """Return the metrics."""
+        return self.metrics.text(self._engine.waiting)
+
+    def _model(self) -> dict[str, Any]:
+        name = self._serving.name
+        return {"id": name, "object": "model", "created": self._created, "owned_by": "litecl"}
+
+    async def _counted(self, request: HttpRequest, *, chat: bool) -> Response:
+        start_s, status, usage = time.perf_counter(), 500, Usage()
+        try:
+            response = await self._answered(request, usage, chat)
+            status = response.status_code
+        except (Refused, HTTPException) as error:
+            status = error.status if isinstance(error, Refused) else error.status_code
+            raise
+        except ClientDisconnect:
+            status = GONE
+            response = Response(status_code=GONE)
+        finally:
+            self.metrics.answered(status, time.perf_counter() - start_s)
+        return response
+
+    async def _answered(self, request: HttpRequest, usage: Usage, chat: bool) -> Response:
+        held = [0]
+        try:
+            body = await self._bodies.read(request, held)
+            asked = asked_of(body, self._serving.name, self._generator.defaults, chat=chat)
+            del body
+            answer = Answer(asked, self._serving.name, self._tokenizer)
+            events = self._engine.run(asked, usage, self._serving.answer_s)
+            if asked.stream:
+                return await self._streamed(events, answer, usage)
+            return await _unless_left(request, self._whole(events, answer, usage))
+        finally:
+            self._bodies.release(held)
+
+    async def _whole(self, events: AsyncIterator[Event], answer: Answer, usage: Usage) -> Response:
+        choices: list[tuple[Reply, list[Told]]] = []
+        told = list[Told]()
+        async with self._generating(events, usage):
+            async for _, piece, new in self._checked(events):  # one choice after another
+                told += new
+                if piece.reply is not None:
+                    choices.append((piece.reply, told))
+                    told = []
+        return JSONResponse(answer.whole(choices, usage))
+
+    @asynccontextmanager
+    async def _generating(self, events: Any, usage: Usage) -> AsyncIterator[None]:
+        """End a generation, and count its tokens."""
+        try:
+            yield
+        finally:
+            await events.aclose()
+            self.metrics.generated(usage.prompt, usage.generated)
+
+    async def _streamed(self, events: AsyncIterator[Event], answer: Answer, usage: Usage) -> Response:
+        """Return a response of server-sent events, once there is a first one: what fails before has a status."""
+        checked = self._checked(events)
+        try:
+            first = await anext(checked)
+        except BaseException:
+            await events.aclose()  # type: ignore[attr-defined]
+            raise
+        return StreamingResponse(self._sent(first, checked, events, answer, usage), media_type="text/event-stream")
+
+    async def _sent(
+        self, first: Event, checked: AsyncIterator[Event], events: Any, answer: Answer, usage: Usage
+    ) -> AsyncIterator[str]:
+        begun = set[int]()
+        async with self._generating(events, usage):
+            try:
+                for chunk in answer.chunks(*first, True):
+                    yield _line(chunk)
+                begun.add(first[0])
+                async for choice, piece, told in checked:
+                    for chunk in answer.chunks(choice, piece, told, choice not in begun):
+                        yield _line(chunk)
+                    begun.add(choice)
+                if (last := answer.last(usage)) is not None:
+                    yield _line(last)
+                yield "data: [DONE]\n\n"
+            except (Refused, HTTPException) as error:
+                yield _line(_document(error))
+
+    async def _checked(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """Yield events; raise what goes wrong as what a client is answered."""
+        try:
+            async for event in events:
+                yield event
+        except Busy as error:
+            raise busy(str(error)) from error
+        except TimeoutError as error:
+            detail = f"expected an answer within {self._serving.answer_s:g} s"
+            raise HTTPException(504, detail, _NO_RETRY) from error
+        except LiteclError as error:
+            raise refusal_of(error) from error
+        except asyncio.CancelledError:
+            raise
+        except (Refused, HTTPException, ClientDisconnect, GeneratorExit):
+            raise
+        except Exception as error:  # its text may quote the request
+            _LOG.error("%s in a request:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
+            raise HTTPException(500, f"{type(error).__name__}; the server's log has its place") from error
+
+
+async def _unless_left(request: HttpRequest, answering: Any) -> Response:
+    """Return an answer, or raise ClientDisconnect, which ends its generation, once the client has gone."""
+    task = asyncio.ensure_future(answering)
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return await task
+    except asyncio.CancelledError as error:  # uvicorn cancels once its shutdown timeout has passed
+        raise busy("the server is ending") from error
+    finally:
+        for each in (task, gone):
+            each.cancel()
+            with suppress(BaseException):
+                await each
+
+
+async def _gone(request: HttpRequest) -> None:
+    """Return once the client has disconnected. Its body has been read, so nothing else can come."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _line(document: dict[str, Any]) -> str:
+    return f"data: {json.dumps(document, ensure_ascii=False, separators=(',', ':'))}\n\n"
+
+
+def _document(error: Exception) -> dict[str, Any]:
+    if isinstance(error, Refused):
+        return error_object(error.status, str(error), error.param, error.code)
+    assert isinstance(error, HTTPException)
+    if error.status_code in (404, 405):
+        return error_object(error.status_code, f"{error.detail}: this server has {_PATHS}", None, "unknown_url")
+    return error_object(error.status_code, error.detail, None, "overloaded" if error.status_code == 503 else None)
+
+
+async def _error(request: HttpRequest, error: Exception) -> Response:
+    """Return an error in the protocol's format."""
+    if isinstance(error, Refused):
+        return JSONResponse(_document(error), error.status)
+    assert isinstance(error, HTTPException)
+    return JSONResponse(_document(error), error.status_code, error.headers)
+
+
+def _tokenizer(generator: Generator) -> Tokenizer | None:
+    with suppress(MissingExtra):
+        return generator.tokenizer
+    return None
+
+
+def text_app(generator: Generator, serving: TextServing) -> tuple[FastAPI, Metrics]:
+    """Return a server's application and its metrics."""
+    routes = _Routes(generator, serving)
+    application = FastAPI(title="litecl", version=litecl.__version__, lifespan=routes.alive)
+    application.add_api_route("/v1/models", routes.models)
+    application.add_api_route("/v1/models/{name:path}", routes.model)
+    body = {"requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}}
+    application.add_api_route("/v1/chat/completions", routes.chat, methods=["POST"], openapi_extra=body)
+    application.add_api_route("/v1/completions", routes.texts, methods=["POST"], openapi_extra=body)
+    application.add_api_route("/v2/health/live", routes.live)
+    application.add_api_route("/v2/health/ready", routes.ready)
+    application.add_api_route("/metrics", routes.text, response_class=PlainTextResponse)
+    application.add_exception_handler(HTTPException, _error)
+    application.add_exception_handler(Refused, _error)
+    return application, routes.metrics

@@ -1,0 +1,120 @@
+"""``deterministic=True``: the same bits for other processors, numbers of threads, and after tuning."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.devices import devices
+from litecl.delegate.native import backend, compiler, features, kinds
+from litecl.delegate.native.clang import Compiler
+from litecl.delegate.tuning import Schedule, Tuning
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.unary import SIN, TANH
+from litecl.perf.feeds import outputs_of, prepare, random_inputs, run_on
+from litecl.random_graphs.graphs import THEMES, numbered
+from support import networks, small_models
+from support.build import Graph, model
+
+FOUND = compiler.found()
+pytestmark = pytest.mark.skipif(
+    FOUND is None or "__x86_64__" not in FOUND.macros, reason="no compiler for an x86-64 processor"
+)
+
+
+def at(level: str) -> Compiler:
+    """The compiler for another processor; skips the test if this one lacks its instructions."""
+    assert FOUND is not None
+    other = replace(FOUND, target=(f"-march={level}",), known=None)
+    base = replace(FOUND, target=("-march=x86-64",), known=None)
+    kind = kinds.here()
+    if features.missing(kind.architecture, features.required(kind.architecture, other.macros, base.macros)):
+        pytest.skip(f"this processor is no {level}")
+    return other
+
+
+def bits(content: bytes, level: str, threads: int = 1) -> tuple[list[Array], str]:
+    """Two invokes' outputs, and what the report says."""
+    device = backend.NativeFound(at(level), threads)
+    interpreter = Interpreter(content, delegates=[CLDelegate(device, deterministic=True, num_threads=threads)])
+    prepare(interpreter, random_inputs(interpreter.get_input_details(), 3))
+    results = []
+    for _ in range(2):
+        interpreter.invoke()
+        results += outputs_of(interpreter)
+    return results, interpreter.delegation_report().deterministic
+
+
+NETS: dict[str, Callable[[], bytes]] = {
+    "MobileNetV2": lambda: networks.mobilenet_v2(64),
+    "ResNet50": lambda: networks.resnet_50(64),
+    "EfficientNetB0": lambda: networks.efficientnet_b0(64),
+    "BERT": lambda: networks.bert(32, layers=1, width=96, heads=4),
+    "LSTM": lambda: write(small_models.lstm()),
+}
+
+
+@pytest.mark.parametrize("net", [*(pytest.param(name, marks=pytest.mark.nightly) for name in [*NETS][:4]), "LSTM"])
+def test_networks(net: str) -> None:
+    content = NETS[net]()
+    expected, said = bits(content, "x86-64-v3")
+    assert said == "deterministic: the same bits on every processor"
+    for level, threads in (("x86-64-v3", 2), ("x86-64-v4", 1), ("native", 1), ("native", 2)):
+        for wanted, got in zip(expected, bits(content, level, threads)[0], strict=True):
+            assert got.tobytes() == wanted.tobytes(), (level, threads)
+
+
+@pytest.mark.parametrize("number", [*range(3), *(pytest.param(n, marks=pytest.mark.nightly) for n in range(3, 120))])
+def test_random_graphs(number: int) -> None:
+    """Where the report names no operator."""
+    content = write(numbered(7, number * 7 % len(THEMES) + number // len(THEMES) * len(THEMES), 4).model)
+    expected, said = bits(content, "x86-64-v3")
+    others, _ = bits(content, "native")
+    if "but for" not in said:
+        for wanted, got in zip(expected, others, strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
+def test_without_it_bits_differ() -> None:
+    """Else nothing here could fail."""
+    processors = [backend.NativeFound(at(level)) for level in ("x86-64-v3", "native")]
+    if len({device.target().vector_width for device in processors}) == 1:
+        pytest.skip("this processor has vectors of 8 floats")
+    content = networks.resnet_50(32)
+    runtimes = [Interpreter(content, delegates=[CLDelegate(device)]) for device in processors]
+    values = [*random_inputs(runtimes[0].get_input_details(), 3).values()]
+    assert run_on(runtimes[0], values)[0].tobytes() != run_on(runtimes[1], values)[0].tobytes()
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(DelegateError, match="deterministic: a tuning, which is of one processor"):
+        CLDelegate(deterministic=True, tuning=Tuning(schedules={"gemm": Schedule()}))
+    old = backend.NativeFound(at("x86-64"))
+    with pytest.raises(DelegateError, match="has 32 bits, or no fused multiply-add"):
+        old.steadied()
+
+
+def test_another_device_is_a_failure_of_the_device() -> None:
+    opencl = [device for device in devices() if not isinstance(device, backend.NativeFound)]
+    if not opencl:
+        pytest.skip("no OpenCL device")
+    interpreter = Interpreter(write(small_models.chain()), delegates=[CLDelegate(opencl[0], deterministic=True)])
+    interpreter.allocate_tensors()
+    (failure,) = interpreter.delegation_report().failures
+    assert "deterministic: expected device='native'" in failure
+
+
+def test_the_report_names_what_may_differ() -> None:
+    g = Graph()
+    y = g.op(TANH, [g.op(SIN, [g.input((4, 5))], NoOptions())], NoOptions())
+    interpreter = Interpreter(write(model(g.build(y))), delegates=[CLDelegate(deterministic=True, deny_ops=["TANH"])])
+    interpreter.allocate_tensors()
+    report = interpreter.delegation_report()
+    assert report.deterministic == "deterministic: the same bits on every processor, but for SIN (1), TANH (1)"
+    assert report.deterministic in str(report)

@@ -1,0 +1,458 @@
+"""`litecl serve` of a language model: OpenAI's protocol, by its client and by hand; limits, deadlines, errors."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litecl import Generator
+from litecl.cli.commands.serve import _listening
+from litecl.generate.model import LanguageModel
+from litecl.interpreter.errors import DelegateError, ModelError
+from support.chat_models import chat_model
+from support.command import failure, small_model
+from support.served import Client, started
+
+connections = pytest.importorskip("litecl.serve.connections", reason="litecl[serve] is not installed")
+text_app = pytest.importorskip("litecl.serve.text_app", reason="litecl[serve] is not installed")
+pytest.importorskip("tokenizers", reason="litecl[llm] is not installed")
+
+TEMPLATE = (
+    "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}<eos>{% endfor %}{% if add_generation_prompt %}a:{% endif %}"
+    "{# <think></think> <tool_call> tools #}"
+)
+CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+USER = {"role": "user", "content": "cat"}
+ASKED = {"model": "lm", "messages": [USER], "temperature": 0, "max_tokens": 6}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return chat_model(tmp_path_factory.mktemp("served"), TEMPLATE, slots=160)
+
+
+@pytest.fixture(scope="module")
+def generator(path: Path) -> Generator:
+    return Generator(path, cpu=True)
+
+
+@pytest.fixture(scope="module")
+def serving(generator: Generator) -> Iterator[Callable[..., Client]]:
+    """Starts servers of the bundle, each with its own options."""
+    servers: list[tuple[Any, threading.Thread]] = []
+
+    def start(**options: Any) -> Client:
+        made, _ = text_app.text_app(generator, text_app.TextServing("lm", **options))
+        listener = _listening("127.0.0.1", 0)
+        server = connections.server(made, connections.Bounds())
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        servers.append((server, thread))
+        return Client(listener.getsockname()[1])
+
+    yield start
+    for server, thread in servers:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def client(serving: Callable[..., Client]) -> Client:
+    return serving()
+
+
+def answered(client: Client, path: str = CHAT, **fields: Any) -> dict[str, Any]:
+    status, answer = client.post({**ASKED, **fields}, path)
+    assert status == 200, answer
+    return dict(answer)
+
+
+def events(client: Client, **fields: Any) -> list[Any]:
+    """Return what a stream sends, without its end."""
+    import urllib.request
+
+    path = TEXT if "prompt" in fields else CHAT
+    body = {**(ASKED if path == CHAT else {"model": "lm", "temperature": 0, "max_tokens": 6}), "stream": True, **fields}
+    request = urllib.request.Request(client.address + path, json.dumps(body).encode())
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        sent = answer.read().decode()
+    *lines, last, rest = sent.split("\n\n")
+    assert (last, rest) == ("data: [DONE]", "")
+    return [json.loads(line.removeprefix("data: ")) for line in lines]
+
+
+def text(client: Client, **fields: Any) -> dict[str, Any]:
+    status, answer = client.post({"model": "lm", "temperature": 0, "max_tokens": 6, **fields}, TEXT)
+    assert status == 200, answer
+    return dict(answer)
+
+
+def test_a_conversation(client: Client, generator: Generator) -> None:
+    answer, expected = answered(client), generator.chat([USER], max_tokens=6, temperature=0)
+    (choice,) = answer["choices"]
+    message = {"role": "assistant", "content": expected.content, "refusal": None}
+    assert choice == {"index": 0, "message": message, "logprobs": None, "finish_reason": "length"}
+    assert generator.tokenizer is not None
+    prompt = len(generator.tokenizer.encode("u:cat<eos>a:", False))
+    usage = answer["usage"]
+    assert (usage["prompt_tokens"], usage["completion_tokens"]) == (prompt, len(expected.generation.tokens))
+    assert usage["total_tokens"] == prompt + 6
+    assert (answer["object"], answer["model"]) == ("chat.completion", "lm")
+    assert answered(client, max_tokens=None, max_completion_tokens=3)["usage"]["completion_tokens"] == 3
+
+
+def test_a_conversation_goes_on_in_its_caches(serving: Callable[..., Client], generator: Generator) -> None:
+    client = serving(sessions=2)
+    first = answered(client)
+    reply = {"role": "assistant", "content": "the mat"}
+    messages = [USER, reply, {"role": "user", "content": "dog"}]
+    second = answered(client, messages=messages)
+    assert second["usage"]["prompt_tokens_details"]["cached_tokens"] >= first["usage"]["prompt_tokens"] - 1
+    assert second["choices"][0]["message"]["content"] == generator.chat(messages, max_tokens=6, temperature=0).content
+
+
+def test_texts(client: Client, generator: Generator) -> None:
+    """One, several, and tokens."""
+    expected = [generator.generate(prompt, max_tokens=6, temperature=0).text for prompt in ("the cat", "dog")]
+    assert [each["text"] for each in text(client, prompt="the cat")["choices"]] == expected[:1]
+    answer = text(client, prompt=["the cat", "dog"], n=2)
+    assert [(each["index"], each["text"]) for each in answer["choices"]] == [
+        (0, expected[0]),
+        (1, expected[0]),
+        (2, expected[1]),
+        (3, expected[1]),
+    ]
+    tokens = generator.encode("the cat")
+    assert answer["usage"]["prompt_tokens"] == len(tokens) + len(generator.encode("dog"))
+    assert answer["usage"]["completion_tokens"] == 24
+    assert text(client, prompt=[tokens])["choices"][0]["text"] == expected[0]
+    assert answer["object"] == "text_completion"
+    assert text(client, prompt="the cat", max_tokens=None)["usage"]["completion_tokens"] == 16
+
+
+def test_streams(client: Client) -> None:
+    """Their pieces are the whole answer's; what they tell at the end is what was asked for."""
+    sent = events(client)
+    assert sent[0]["choices"] == [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]
+    content = "".join(each["choices"][0]["delta"].get("content", "") for each in sent)
+    assert content == answered(client)["choices"][0]["message"]["content"]
+    assert [each["choices"][0]["finish_reason"] for each in sent] == [*[None] * (len(sent) - 1), "length"]
+    assert len({each["id"] for each in sent}) == 1 and not any("usage" in each for each in sent)
+    *_, last = events(client, stream_options={"include_usage": True})
+    assert (last["choices"], last["usage"]["completion_tokens"]) == ([], 6)
+    sent = events(client, prompt="the cat", n=2)
+    for index in range(2):
+        own = [each["choices"][0] for each in sent if each["choices"][0]["index"] == index]
+        assert "".join(each["text"] for each in own) == text(client, prompt="the cat")["choices"][0]["text"]
+        assert own[-1]["finish_reason"] == "length"
+
+
+def test_seeds_and_choices(client: Client) -> None:
+    """A seed gives the same answers, which differ among each other."""
+    asked: dict[str, Any] = {"temperature": 9, "n": 3, "seed": -5}
+    first, again, other = (
+        [each["message"]["content"] for each in answered(client, **asked | fields)["choices"]]
+        for fields in ({}, {}, {"seed": 6})
+    )
+    assert first == again and len({*first}) == 3 and first != other
+    cold = answered(client, **asked, top_p=0.0)["choices"]
+    assert {each["message"]["content"] for each in cold} == {answered(client)["choices"][0]["message"]["content"]}
+
+
+def test_without_a_temperature_it_is_one(client: Client, generator: Generator) -> None:
+    """As the protocol says, unless the file says otherwise."""
+    asked = {"model": "lm", "prompt": "the cat", "seed": 4, "max_tokens": 8}
+    _, answer = client.post(asked, TEXT)
+    expected = generator.generate("the cat", max_tokens=8, temperature=1.0, seed=4).text
+    assert answer["choices"][0]["text"] == expected
+    assert text_app.asked_of(json.dumps(asked), "lm", {"temperature": 0.5}, chat=False).options["temperature"] == 0.5
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_stop_texts(client: Client, as_list: bool) -> None:
+    whole = answered(client)["choices"][0]["message"]["content"]
+    stop = whole[3:5]
+    (choice,) = answered(client, stop=[stop, "zzz"] if as_list else stop)["choices"]
+    assert (choice["message"]["content"], choice["finish_reason"]) == (whole[: whole.index(stop)], "stop")
+    sent = events(client, stop=stop)
+    assert "".join(each["choices"][0]["delta"].get("content", "") for each in sent) == whole[: whole.index(stop)]
+    assert sent[-1]["choices"][0]["finish_reason"] == "stop"
+
+
+def test_log_probs(client: Client, generator: Generator) -> None:
+    """Of chats and of texts, whole and in a stream."""
+    expected = generator.chat([USER], max_tokens=6, temperature=0, log_probs=True).generation
+    told = answered(client, logprobs=True, top_logprobs=3)["choices"][0]["logprobs"]["content"]
+    assert [each["logprob"] for each in told] == pytest.approx(expected.log_probs)
+    for each in told:
+        first = each["top_logprobs"][0]
+        assert (first["token"], first["logprob"], first["bytes"]) == (each["token"], each["logprob"], each["bytes"])
+        ordered = [other["logprob"] for other in each["top_logprobs"]]
+        assert len(ordered) == 3 and ordered == sorted(ordered, reverse=True)
+    streamed = [each["choices"][0].get("logprobs") for each in events(client, logprobs=True, top_logprobs=3)]
+    assert [one for each in streamed if each for one in each["content"]] == told
+    assert answered(client, logprobs=True)["choices"][0]["logprobs"]["content"][0]["top_logprobs"] == []
+    told = text(client, prompt="the cat", logprobs=2)["choices"][0]["logprobs"]
+    wanted = generator.generate("the cat", max_tokens=6, temperature=0, log_probs=True)
+    assert told["token_logprobs"] == pytest.approx(wanted.log_probs)
+    assert [max(each.values()) for each in told["top_logprobs"]] == pytest.approx(wanted.log_probs)
+    assert told["text_offset"][:2] == [0, len(told["tokens"][0])]
+
+
+@pytest.fixture
+def scripted(generator: Generator, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Has the model write a text, and end."""
+
+    def script(wanted: str) -> None:
+        tokens = [*generator.tokenizer.encode(wanted, False), 1]  # type: ignore[union-attr]
+        left = iter(tokens)
+        monkeypatch.setattr("litecl.generate.session.choose", lambda *_: next(left))
+
+    return script
+
+
+def test_tools_and_thinking(client: Client, scripted: Callable[[str], None]) -> None:
+    written = '<think>hm</think>Yes.<tool_call>{"name": "f", "arguments": {"x": "é"}}</tool_call>'
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    scripted(written)
+    (choice,) = answered(client, tools=tools, max_tokens=None)["choices"]
+    message = choice["message"]
+    assert (choice["finish_reason"], message["content"], message["reasoning_content"]) == ("tool_calls", "Yes.", "hm")
+    (call,) = message["tool_calls"]
+    assert (call["type"], call["function"]) == ("function", {"name": "f", "arguments": '{"x": "é"}'})
+    scripted(written)
+    deltas = [each["choices"][0]["delta"] for each in events(client, tools=tools, max_tokens=None)]
+    assert "".join(each.get("reasoning_content", "") for each in deltas) == "hm"
+    assert "".join(each.get("content") or "" for each in deltas) == "Yes."
+    assert [each["tool_calls"] for each in deltas if "tool_calls" in each] == [[{"index": 0, **call}]]
+    scripted(written)
+    (choice,) = answered(client, tools=tools, tool_choice="none", max_tokens=None)["choices"]
+    assert choice["finish_reason"] == "stop" and "<tool_call>" in choice["message"]["content"]
+
+
+def test_openais_client(client: Client, generator: Generator, scripted: Callable[[str], None]) -> None:
+    """Unchanged: models, chats, texts, streams, tools and errors."""
+    openai = pytest.importorskip("openai")
+    api = openai.OpenAI(base_url=f"{client.address}/v1", api_key="none", max_retries=0)
+    assert [each.id for each in api.models.list()] == ["lm"] and api.models.retrieve("lm").owned_by == "litecl"
+    asked: Any = {"model": "lm", "messages": [USER], "temperature": 0, "max_completion_tokens": 6}
+    expected = generator.chat([USER], max_tokens=6, temperature=0, log_probs=True)
+    answer = api.chat.completions.create(**asked, logprobs=True, top_logprobs=2)
+    assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == (expected.content, "length")
+    assert [each.logprob for each in answer.choices[0].logprobs.content] == pytest.approx(expected.generation.log_probs)
+    assert answer.usage.completion_tokens == 6
+    stream = api.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True})
+    *chunks, last = stream
+    assert "".join(each.choices[0].delta.content or "" for each in chunks) == expected.content
+    assert last.usage.total_tokens == answer.usage.total_tokens
+    texts = api.completions.create(model="lm", prompt=["the cat", "dog"], temperature=0, max_tokens=5, logprobs=1)
+    assert [each.text for each in texts.choices] == [
+        generator.generate(prompt, max_tokens=5, temperature=0).text for prompt in ("the cat", "dog")
+    ]
+    with pytest.raises(openai.NotFoundError, match="does not exist"):
+        api.chat.completions.create(**asked | {"model": "other"})
+    with pytest.raises(openai.BadRequestError, match="has no such option") as caught:
+        api.chat.completions.create(**asked, frequency_penalty=1.0)
+    assert (caught.value.param, caught.value.code) == ("frequency_penalty", "unsupported_parameter")
+    for call in (
+        lambda: api.embeddings.create(model="lm", input="x"),
+        lambda: api.responses.create(model="lm", input="x"),
+    ):
+        with pytest.raises(openai.NotFoundError, match="this server has /v1/models, /v1/chat/completions"):
+            call()
+    scripted('<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>')
+    tools: Any = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    with api.chat.completions.stream(model="lm", messages=[USER], tools=tools) as streamed:
+        choice = streamed.get_final_completion().choices[0]
+    assert choice.finish_reason == "tool_calls" and choice.message.tool_calls[0].function.arguments == '{"x": 1}'
+
+
+@pytest.mark.parametrize(
+    ("route", "fields", "status", "param", "said"),
+    [
+        (CHAT, {"model": "x"}, 404, "model", "does not exist; expected 'lm'"),
+        (CHAT, {"messages": []}, 400, "messages", "expected a length of at least 1, got 0"),
+        (CHAT, {"messages": "x"}, 400, "messages", "expected a list"),
+        (CHAT, {"messages": [{"content": "x"}]}, 400, None, "messages[0]: expected a mapping with the text 'role'"),
+        (CHAT, {"messages": [{**USER, "content": [{"type": "image_url"}]}]}, 400, None, "parts of the type 'text'"),
+        (CHAT, {"messages": [{**USER, "content": "cat " * 199}]}, 400, None, "the conversation has"),
+        (CHAT, {"temperature": -1}, 400, "temperature", "at least 0"),
+        (CHAT, {"temperature": "1"}, 400, "temperature", "expected a finite number, got '1'"),
+        (CHAT, {"max_tokens": 0}, 400, "max_tokens", "at least 1"),
+        (CHAT, {"n": 129}, 400, "n", "1 to 128"),
+        (CHAT, {"top_p": 2}, 400, "top_p", "0 to 1"),
+        (CHAT, {"stop": [""]}, 400, "stop", "at least one character"),
+        (CHAT, {"stop": ["x"] * 17}, 400, "stop", "0 to 16"),
+        (CHAT, {"seed": 1.5}, 400, "seed", "expected an integer"),
+        (CHAT, {"top_logprobs": 3}, 400, "top_logprobs", "expected logprobs to be true"),
+        (CHAT, {"presence_penalty": 1}, 400, "presence_penalty", "has no such option"),
+        (CHAT, {"logit_bias": {"1": 5}}, 400, "logit_bias", "has no such option"),
+        (CHAT, {"response_format": {"type": "json_object"}}, 400, "response_format", "has no such option"),
+        (CHAT, {"tool_choice": "required"}, 400, "tool_choice", "has no such option"),
+        (CHAT, {"modalities": ["audio"]}, 400, "modalities", "has no such option"),
+        (CHAT, {"nosuch": 1}, 400, "nosuch", "has no such option"),
+        (CHAT, {"stream": "yes"}, 400, "stream", "expected true or false"),
+        (TEXT, {"prompt": 3}, 400, "prompt", "expected a text, a list of texts, or tokens"),
+        (TEXT, {"prompt": []}, 400, "prompt", "expected a text"),
+        (TEXT, {"prompt": [9999]}, 400, None, "tokens [9999] are out of range"),
+        (TEXT, {"prompt": "cat " * 199}, 400, None, "do not fit into the context"),
+        (TEXT, {"prompt": "x", "echo": True}, 400, "echo", "has no such option"),
+        (TEXT, {"prompt": "x", "logprobs": 21}, 400, "logprobs", "0 to 20"),
+    ],
+)
+def test_wrong_requests(client: Client, route: str, fields: Any, status: int, param: str | None, said: str) -> None:
+    """Streams too: nothing has been sent yet."""
+    for stream in ({}, {} if "stream" in fields else {"stream": True}):
+        body = (ASKED if route == CHAT else {"model": "lm"}) | fields | stream
+        got, answer = client.post(body, route)
+        error = answer["error"]
+        assert (got, error["type"]) == (status, "invalid_request_error") and said in error["message"]
+        assert error["param"] == param
+    if "context" in error["message"]:
+        assert error["code"] == "context_length_exceeded"
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b"[" * 100_000, b"1" * 5000])
+def test_bodies_that_are_no_request(client: Client, body: bytes) -> None:
+    status, answer = client.post(body, CHAT)
+    assert status == 400 and "expected a JSON object" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("route", ["/v1/embeddings", "/v1/responses", "/v1/images/generations", "/v1/audio/speech"])
+def test_what_it_does_not_serve(client: Client, route: str) -> None:
+    status, answer = client.post({}, route)
+    assert (status, answer["error"]["code"]) == (404, "unknown_url")
+    assert "this server has /v1/models, /v1/chat/completions and /v1/completions" in answer["error"]["message"]
+
+
+def test_too_large_a_body(serving: Callable[..., Client]) -> None:
+    status, answer = serving(most_bytes=1000).post({**ASKED, "user": "x" * 2000}, CHAT)
+    assert status == 413 and "expected at most 1000 bytes" in answer["error"]["message"]
+
+
+class _Gate:
+    """Holds the model's steps until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open, self.steps, run = threading.Event(), 0, LanguageModel.run
+
+        def held(model: LanguageModel, *given: Any) -> Any:
+            self.steps += 1
+            self.open.wait(20)
+            return run(model, *given)
+
+        monkeypatch.setattr(LanguageModel, "run", held)
+
+
+def test_a_full_queue_and_a_deadline(serving: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One request runs, one waits, the third is refused; those that take too long are given up."""
+    gate = _Gate(monkeypatch)
+    client = serving(sessions=1, most_waiting=1, answer_s=1.0)
+    with ThreadPoolExecutor(2) as pool:
+        late = [pool.submit(client.post, ASKED | stream, CHAT) for stream in ({}, {"stream": True})]
+        while gate.steps == 0 or client.counted("litecl_waiting_requests") != 1:
+            time.sleep(0.01)
+        status, answer = client.post(ASKED, CHAT)
+        assert (status, answer["error"]["code"], answer["error"]["type"]) == (503, "overloaded", "server_error")
+        for each in late:
+            status, answer = each.result()
+            assert status == 504 and "expected an answer within 1 s" in answer["error"]["message"]
+    gate.open.set()
+    deadline = time.monotonic() + 20
+    while (status := client.post(ASKED, CHAT)[0]) != 200:
+        assert time.monotonic() < deadline, status
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_leaves(serving: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, stream: bool) -> None:
+    """Its generation ends."""
+    client = serving(sessions=1)
+    steps, run = [0], LanguageModel.run
+
+    def slow(model: LanguageModel, *given: Any) -> Any:
+        steps[0] += 1
+        time.sleep(0.1)
+        return run(model, *given)
+
+    monkeypatch.setattr(LanguageModel, "run", slow)
+    body = json.dumps({**ASKED, "max_tokens": 50, "stream": stream}).encode()
+    port = int(client.address.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
+        while steps[0] < 5:
+            time.sleep(0.01)
+    while client.counted("litecl_waiting_requests") or not _is_over(steps):
+        assert steps[0] < 40
+    assert steps[0] < 40
+    monkeypatch.undo()
+    assert answered(client)["usage"]["completion_tokens"] == 6
+
+
+def _is_over(steps: list[int]) -> bool:
+    before = steps[0]
+    time.sleep(0.5)
+    return steps[0] == before
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (ModelError("no largest number"), 400, "ModelError: no largest number"),
+        (DelegateError("lost"), 500, "DelegateError: lost"),
+        (RuntimeError("secret"), 500, "RuntimeError; the server's log has its place"),
+    ],
+)
+def test_a_generation_that_fails(
+    serving: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, said: str
+) -> None:
+    """At its start, as a status; later in a stream, as an event. The session goes on."""
+    client, run, steps = serving(sessions=1), LanguageModel.run, [0]
+
+    def failing(model: LanguageModel, *given: Any) -> Any:
+        steps[0] += 1
+        if steps[0] > 4:
+            raise error
+        return run(model, *given)
+
+    monkeypatch.setattr(LanguageModel, "run", failing)
+    got, answer = client.post(ASKED, CHAT)
+    assert (got, answer["error"]["message"]) == (status, said)
+    monkeypatch.undo()
+    assert answered(client)["choices"][0]["finish_reason"] == "length"
+
+
+def test_at_the_same_time(client: Client, generator: Generator) -> None:
+    """More requests than sessions: each as if it were alone."""
+    words = ["the cat", "dog", "house", "rain", "mat", "side", "other", "the dog"]
+    expected = [generator.generate(each, max_tokens=6, temperature=0).text for each in words]
+    with ThreadPoolExecutor(8) as pool:
+        got = [*pool.map(lambda word: text(client, prompt=word)["choices"][0]["text"], words * 3)]
+    assert got == expected * 3
+    assert client.counted('litecl_tokens_total{kind="generated"}') >= 24 * 6
+
+
+def test_the_command(path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with started(path, "--generate", "--cpu", "--name", "lm", "--sessions", "1") as server:
+        assert json.loads(server.client.get("/v1/models"))["data"][0]["id"] == "lm"
+        assert answered(server.client)["usage"]["completion_tokens"] == 6
+        assert "1 requests" in server.ended()
+    assert "--sessions says how many" in failure(capsys, "serve", path, "--generate", "--buffers", "2")
+
+
+def test_the_command_serves_a_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its name alone; without a template, it says what there is."""
+    bundles = pytest.importorskip("support.bundles", reason="LiteRT-LM's builder is not installed")
+    with started(bundles.bundle(tmp_path), "--cpu") as server:
+        assert "no chat template (--template): /v1/completions only" in server.told[-1]
+        status, answer = server.client.post(ASKED | {"model": "model"}, CHAT)
+        assert status == 400 and "has no chat template" in answer["error"]["message"]
+        assert server.client.post({"model": "model", "prompt": "the cat"}, TEXT)[0] == 200
+    assert "expected a language model" in failure(capsys, "serve", small_model(tmp_path), "--generate", "--cpu")
