@@ -136,6 +136,8 @@ def test_no_kind_is_the_same_where_another_of_its_types_rounds() -> None:
     seen = [replace(_SEEN, kind=same), replace(_SEEN, kind=rounds, differing=1, steps=1), replace(_SEEN, kind=other)]
     known = Table().with_runtime(runtime, recorded((one, False) for one in seen))
     assert [known.verdict("r", Kind.parse(kind), 1).status for kind in (same, rounds, other)] == [ROUNDS, ROUNDS, SAME]
+    limited = known.verdict("r", Kind.parse(same), 1)
+    assert (limited.steps, limited.relative, str(limited)) == (1, 0, "rounds, 1 step")
 
 
 def test_complex_numbers_that_a_model_cannot_return_may_be_used_within() -> None:

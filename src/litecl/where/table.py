@@ -136,7 +136,9 @@ class Table:
         ):
             return replace(known, status=UNKNOWN, reason=f"{_ALONE}: {known.reason}")
         if known.status == SAME and (runtime, kind.types) in self._rounding:
-            return replace(known, status=ROUNDS, reason=_OTHERS_ROUND, steps=1, relative=CLOSE)
+            floats = [text.startswith(("float", "bfloat", "complex")) for text in kind.results]
+            steps, relative = 0.0 if all(floats) else 1.0, CLOSE if any(floats) else 0.0
+            return replace(known, status=ROUNDS, reason=_OTHERS_ROUND, steps=steps, relative=relative)
         return known
 
     @cached_property
