@@ -42,14 +42,19 @@ PRODUCTS: Products = ((5, _REGISTERS), (2, _always(4, 2)), (0, _always(1, 4)))
 """Tiles of a product by its least number of rows. With few rows a tile has as many columns as it has registers."""
 
 _IN_TURNS: Products = ((5, _REGISTERS_IN_TURNS), *PRODUCTS[1:])
+_MORE_PRODUCTS: Products = ((5, _MORE_REGISTERS), *PRODUCTS[1:])
 _OF_BYTES: Products = ((5, _REGISTERS_OF_BYTES), *PRODUCTS[1:])
 PRODUCTS_BY_KERNEL: Mapping[str, Products] = {
-    "gemm": ((5, _MORE_REGISTERS), *PRODUCTS[1:]),
+    "gemm": _MORE_PRODUCTS,
+    "winograd": _MORE_PRODUCTS,
     "quantized_conv_2d": _OF_BYTES,
     "hybrid_conv_2d": _OF_BYTES,
 }
 PRODUCTS_IN_TURNS: Mapping[str, Products] = {"gemm": _IN_TURNS, "winograd": _IN_TURNS}
 """Kernels with other tiles; the second where vectors take turns (``CpuTarget.takes_turns``)."""
+
+AT_ONCE: TilesByWidth = {16: (TileShape(16, 1, 1.0),)}
+"""Tiles that read a panel of large weights once for all patches of a small image, so that memory is never idle."""
 
 PANELS: Mapping[str, int] = {"hybrid_conv_2d": 4}
 """Vectors in a panel of kernels whose products read the same weights for any number of rows; else a tile's."""
