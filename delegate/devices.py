@@ -238,7 +238,7 @@ def _candidates(
     """
     tuned = partial(tuning_of, options)
     if options.programs is None and options.compiler is None:
-        wanted = options.device or NATIVE if options.deterministic else options.device
+        wanted = NATIVE if options.deterministic and options.device is None else options.device
         return candidates(wanted, demand, tuned, folder, faults)
     if options.device not in (None, NATIVE):
         given = "compiler" if options.programs is None else "programs"

@@ -154,7 +154,7 @@ class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, constants: Sequence[Array], offset: Callable[[Array], int]) -> None:
         super().__init__(file, protocol=5)
         dense = [(x.ctypes.data, i) for i, x in enumerate(constants) if x.nbytes and _is_dense(x)]
-        self._constants, self._places, self._offset = constants, sorted(dense), offset
+        self._constants, self._starts, self._offset = constants, sorted(dense), offset
         self._numbers: dict[int, int] = {}  # of arrays, by identity
 
     def persistent_id(self, obj: Any) -> Any:
@@ -170,10 +170,10 @@ class _Pickler(pickle.Pickler):
     def _within(self, array: Array) -> tuple[int, int] | None:
         """Return the position of the constant in whose memory an array lies, and its offset there; None if apart."""
         start = array.ctypes.data
-        before = bisect(self._places, (start, len(self._constants))) - 1
+        before = bisect(self._starts, (start, len(self._constants))) - 1
         if before < 0 or not _is_dense(array):
             return None
-        first, position = self._places[before]
+        first, position = self._starts[before]
         return (position, start - first) if start + array.nbytes <= first + self._constants[position].nbytes else None
 
 
@@ -185,14 +185,14 @@ class _Unpickler(pickle.Unpickler):
     def __init__(self, file: io.BytesIO, constants: Sequence[Array], arrays: memoryview | None) -> None:
         super().__init__(file)
         self._constants, self._arrays = constants, arrays
-        self._made: dict[int, Array] = {}  # arrays, by number
+        self._by_number: dict[int, Array] = {}
 
     def persistent_load(self, pid: Any) -> Array:
         """Return a view of one of the model's arrays, or a copy, which may outlive the entry."""
-        number, *where = pid
-        if number not in self._made:
-            self._made[number] = self._array(*where)
-        return self._made[number]
+        number, *source = pid
+        if number not in self._by_number:
+            self._by_number[number] = self._array(*source)
+        return self._by_number[number]
 
     def _array(
         self, position: int | None, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...], writeable: bool

@@ -4,7 +4,6 @@ import hashlib
 import os
 import platform
 import sys
-import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,22 +11,22 @@ from pathlib import Path
 import numpy as np
 
 from litecl import interpreter, kernels_cl
+from litecl.interpreter.began import IMPORTED_NS
 
 _SUFFIXES = (".py", ".cl", ".c", ".h")
-_IMPORTED_NS = time.time_ns()
 
 
 @cache
 def digest() -> str | None:
-    """Return a digest of the sizes and times of litecl's files; None if they can't be read, or are newer than this
-    process, whose code may then be older.
+    """Return a digest of the sizes and times of litecl's files; None if they can't be read, or are newer than what
+    this process has imported.
     """
     rooms = [Path(module).parent for module in (__file__, str(interpreter.__file__), str(kernels_cl.__file__))]
     try:
         rows = [row for room in rooms for row in sorted(_files(room))]
     except OSError:
         return None
-    if not rows or max(time_ns for _, _, *times in rows for time_ns in times) > _IMPORTED_NS:
+    if not rows or max(time_ns for _, _, *times in rows for time_ns in times) > IMPORTED_NS:
         return None
     versions = sys.version, np.__version__, platform.machine(), sys.byteorder
     return hashlib.sha256(repr((versions, rows)).encode()).hexdigest()

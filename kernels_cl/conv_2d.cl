@@ -71,8 +71,8 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
         }
     }
     const int row_depth = g->kernel_width * g->group_channels, depth = g->kernel_height * row_depth;
-    multiply_taps(tile, x, panel_at(weights, n0, depth) + ky * row_depth * PANEL, zeros, g, at, top, left, (ky_last - ky) * row_depth, ky,
-                  ky_last);
+    multiply_taps(tile, x, panel_at(weights, n0, depth) + ky * row_depth * PANEL, zeros, g, at, top, left,
+                  (ky_last - ky) * row_depth, ky, ky_last);
     if (ky_last < g->kernel_height) {
         UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) sums[r * NV + j] = tile[r][j];
         return;

@@ -140,11 +140,15 @@ inline intv requantize(intv x, intv m, intv left, intv right) {
 }
 
 // The same, with shifts of each lane's own.
+#ifdef WASM_LANES
 inline intv requantize_lanes(const intv x, const intv m, const intv left, const intv right) {
     const intv y = multiply_high(SHIFT_LANES_LEFT(x, left), m);
     const intv shifted = right > 30 ? y >> 31 : SHIFT_LANES_RIGHT(y, right);
     return rounded_quotient(shifted, y, SHIFT_LANES_LEFT((intv)1, right) - 1);
 }
+#else
+#define requantize_lanes requantize
+#endif
 
 inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
 

@@ -68,30 +68,31 @@ def _sorted(order: Array, before: Before) -> Array:
 
 
 def _merged(rows: Array, width: int, before: Before) -> Array:
-    """Merge neighbouring sorted runs of ``width``, by a binary search of each element in the other run.
+    """Merge neighbouring sorted runs of ``width``: a binary search tells how many elements of the right run come before
+    each of the left one, and the others take what positions remain.
 
-    Elements of a left run go before their equals.
+    Elements of a left run go before their equals. A comparator that contradicts itself, as on NaN, gives some order.
     """
     count = rows.shape[1]
     at = np.arange(count)
     start = at // (2 * width) * (2 * width)
-    is_left = at - start < width
-    first = np.minimum(np.where(is_left, start + width, start), count)
-    low = np.broadcast_to(first, rows.shape).copy()
-    high = np.broadcast_to(np.minimum(first + width, count), rows.shape).copy()
+    left = np.flatnonzero(at - start < width)
+    first = np.minimum(start[left] + width, count)
+    low = np.broadcast_to(first, (len(rows), len(left))).copy()
+    high = np.broadcast_to(np.minimum(first + width, count), low.shape).copy()
     while (open_ := low < high).any():
         row, column = np.nonzero(open_)
         middle = (low + high)[row, column] // 2
-        own, other = rows[row, column], rows[row, middle]
-        on_left = is_left[column]
-        told = before(np.where(on_left, other, own), np.where(on_left, own, other))
-        further = np.where(on_left, told, ~told)
+        further = before(rows[row, middle], rows[row, left[column]])
         low[row, column] = np.where(further, middle + 1, low[row, column])
         high[row, column] = np.where(further, high[row, column], middle)
-    others = low - first
-    places = np.where(is_left, at, at - width) + others
+    # Runs follow each other, so the largest so far keeps the order within a run and never reaches into the next.
+    places = left + np.maximum.accumulate(low, axis=1) - first
+    is_left = np.zeros(rows.shape, bool)
+    np.put_along_axis(is_left, places, values=True, axis=1)
     result = np.empty_like(rows)
-    np.put_along_axis(result, places, rows, axis=1)
+    result[is_left] = rows[:, left].reshape(-1)
+    result[~is_left] = np.delete(rows, left, axis=1).reshape(-1)
     return result
 
 

@@ -100,6 +100,14 @@ def test_what_is_refused() -> None:
         old.steadied()
 
 
+def test_the_first_device_is_that_device() -> None:
+    """The index 0 asks for a device as any other does."""
+    interpreter = Interpreter(write(small_models.chain()), delegates=[CLDelegate(0, deterministic=True)])
+    interpreter.allocate_tensors()
+    report, first = interpreter.delegation_report(), devices()[0]
+    assert bool(report.failures) != isinstance(first, backend.NativeFound)
+
+
 def test_another_device_is_a_failure_of_the_device() -> None:
     opencl = [device for device in devices() if not isinstance(device, backend.NativeFound)]
     if not opencl:

@@ -38,7 +38,7 @@ CODE = own_code.digest
 @pytest.fixture(autouse=True)
 def _code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that change while the suite runs forbid no entries here."""
-    monkeypatch.setattr(own_code, "_IMPORTED_NS", 1 << 62)
+    monkeypatch.setattr(own_code, "IMPORTED_NS", 1 << 62)
     CODE.cache_clear()
 
 
@@ -250,7 +250,7 @@ def test_changed_code_is_other_code(plans: list[Any], tmp_path: Path, monkeypatc
     monkeypatch.setattr(own_code, "_files", lambda folder: changed if Path(folder).name == "delegate" else [])
     CODE.cache_clear()
     assert own_code.digest() not in (None, before)
-    monkeypatch.setattr(own_code, "_IMPORTED_NS", max(time for _, _, *times in changed for time in times) - 1)
+    monkeypatch.setattr(own_code, "IMPORTED_NS", max(time for _, _, *times in changed for time in times) - 1)
     CODE.cache_clear()
     assert own_code.digest() is None
     for _ in range(2):

@@ -142,6 +142,16 @@ def test_sort_by_another_downwards() -> None:
     np.testing.assert_array_equal(got[1], values[1][order])
 
 
+@pytest.mark.parametrize("count", [2, 9, 64, 333])
+def test_a_sort_by_a_comparator_that_contradicts_itself_loses_nothing(count: int) -> None:
+    """NaN is neither less than a number nor the other way round, and yet the numbers are not equal."""
+    keys, along = randn(RNG, 4, count), np.arange(4 * count, dtype=np.int32).reshape(4, count)
+    keys[RNG.random(keys.shape) < 0.3] = np.nan
+    sorted_keys, order = _sort([keys, along], 1, _comparator([TensorType.FLOAT32, TensorType.INT32], LESS, 0), None)
+    np.testing.assert_array_equal(np.sort(order, axis=1), along)
+    np.testing.assert_array_equal(sorted_keys, keys.reshape(-1)[order])
+
+
 def test_refused_sorts() -> None:
     less = _comparator([TensorType.FLOAT32] * 2, LESS, 0)
     with pytest.raises(ShapeError, match=r"expected inputs of one shape, got \[3\], \[4\]"):
