@@ -17,7 +17,7 @@ SIDE = 4
 """Output pixels of a patch, along each side."""
 
 _POINTS = (0.0, 1 / sqrt(2), -1 / sqrt(2), sqrt(2), -sqrt(2))
-_BLOCK = 32  # columns
+_BLOCK = 16  # columns
 _LINE = 16  # floats, of a cache
 _LEAST_PATCHES = 16  # with fewer, weights four times as large cost more than is gained
 _LARGE_WEIGHTS_BYTES = 1 << 20  # weights too large for the second-level cache are read once for every block
@@ -85,18 +85,30 @@ def transformed(weights: Array) -> Array | None:
 
     None if any element is not finite: infinite results would become NaN.
     """
-    g = np.zeros((6, 3))
-    for i, point in enumerate(_POINTS):
-        g[i] = np.power(point, range(3)) / np.prod([point - other for other in _POINTS if other != point])
-    g[5, 2] = 1
-    by_point = np.kron(g, g)
     columns, _, _, channels = weights.shape
-    points: Array = np.empty((36, columns, channels), np.float32)
+    points: Array = np.empty((6, 6, columns, channels), np.float32)
     for n in range(0, columns, _BLOCK):  # in blocks, so that float64 takes little memory
-        block = weights[n : n + _BLOCK].transpose(1, 2, 0, 3).reshape(9, -1)
+        taps = weights[n : n + _BLOCK].transpose(1, 2, 0, 3).astype(np.float64)
         with np.errstate(all="ignore"):
-            points[:, n : n + _BLOCK] = (by_point @ block).reshape(36, -1, channels)
-    return points if np.isfinite(points).all() else None
+            points[:, :, n : n + _BLOCK] = _at_points(_at_points(taps).swapaxes(0, 1)).swapaxes(0, 1)
+    return points.reshape(36, columns, channels) if np.isfinite(points).all() else None
+
+
+def _at_points(taps: Array) -> Array:
+    """Compute G t of three taps: single operations, as BLAS rounds differently on each processor."""
+    constant, linear, square = taps
+    result: Array = np.empty((6, *constant.shape))
+    result[5] = square
+    for i, point in enumerate(_POINTS):
+        factor = 1 / prod(point - other for other in _POINTS if other != point)
+        if point == 0:
+            result[i] = constant * factor
+        elif point > 0:
+            even, odd = constant * factor, linear * (point * factor)
+            even += square * (point * point * factor)
+            np.add(even, odd, out=result[i])
+            np.subtract(even, odd, out=result[i + 1])  # the next point is its negative, with the same factor
+    return result
 
 
 @dataclass(frozen=True)

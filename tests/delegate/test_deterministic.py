@@ -1,5 +1,6 @@
 """``deterministic=True``: the same bits for other processors, numbers of threads, and after tuning."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
+from litecl.delegate.cpu import winograd
 from litecl.delegate.devices import devices
 from litecl.delegate.native import backend, compiler, features, kinds
 from litecl.delegate.native.clang import Compiler
@@ -16,6 +18,7 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.unary import SIN, TANH
 from litecl.perf.feeds import outputs_of, prepare, random_inputs, run_on
 from litecl.random_graphs.graphs import THEMES, numbered
@@ -126,3 +129,31 @@ def test_the_report_names_what_may_differ() -> None:
     report = interpreter.delegation_report()
     assert report.deterministic == "deterministic: the same bits on every processor, but for SIN (1), TANH (1)"
     assert report.deterministic in str(report)
+
+
+def test_the_report_names_constants_that_numpy_computes() -> None:
+    """Not those whose operators round each element once."""
+    g = Graph()
+    constant = g.const(np.random.default_rng(4).standard_normal((4, 5)).astype(np.float32))
+    tanh = g.op(TANH, [g.op(ADD, [constant, constant], AddOptions())], NoOptions())
+    y = g.op(ADD, [g.input((4, 5)), tanh], AddOptions())
+    interpreter = Interpreter(write(model(g.build(y))), delegates=[CLDelegate(deterministic=True)])
+    interpreter.allocate_tensors()
+    said = interpreter.delegation_report().deterministic
+    assert said == "deterministic: the same bits on every processor, but for TANH (1)"
+
+
+def test_winograds_weights_are_rounded_operation_by_operation() -> None:
+    """As Python's floats are, to the last bit of float64; BLAS has other orders and fuses operations."""
+    taps = np.random.default_rng(5).standard_normal((3, 211))
+    expected = [_at_points(*column) for column in taps.T.tolist()]
+    np.testing.assert_array_equal(winograd._at_points(taps).T, expected)
+
+
+def _at_points(constant: float, linear: float, square: float) -> list[float]:
+    """The quadratic polynomial's values at the five points over the products of their distances, and at infinity."""
+    values = []
+    for p in winograd._POINTS:
+        factor = 1 / math.prod(p - other for other in winograd._POINTS if other != p)
+        values.append(constant * factor + square * (p * p * factor) + linear * (p * factor))
+    return [*values, square]
