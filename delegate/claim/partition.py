@@ -11,6 +11,7 @@ from litecl.delegate.claim.abilities import beyond
 from litecl.delegate.claim.control import VARIABLE_OPS, refusal
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.region import FOLDED, Partitioning, Region, RegionVariable
+from litecl.delegate.ops import has_kernels
 from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec, acts, callees_of, updated_by
 from litecl.interpreter.op import ControlOp
 from litecl.interpreter.schema import TensorType
@@ -79,7 +80,7 @@ def why_not(
         return refusal(index, position, source, inner) or _unfit(inputs, outputs)
     cl_op = options.cl_ops.get(node.op)
     if cl_op is None:
-        if any(op.name == node.op.name for op in options.cl_ops):
+        if has_kernels(node.op.name):
             return f"{node.op.name}: the device computes LiteRT's numbers, not those that the interpreter was asked for"
         return f"no device kernel for {node.op.name}"
     record, results = cl_op.select(inputs, outputs), [*outputs, *(known[t] for t in node.intermediates)]

@@ -132,3 +132,9 @@ def _defined(modules: Modules, op: Op) -> list[ClOp]:
 
 
 CL_OPS: Mapping[Op, DeviceOp] = _DeviceOps()
+
+
+def has_kernels(name: str) -> bool:
+    """Return whether there are kernels for an operator of this name, whatever its record computes."""
+    modules = (module for part in (GENERAL, *(part for _, part in SPECIAL)) for module in part.naming(name))
+    return any(cl_op.op.name == name for module in modules for cl_op in getattr(module, "CL_OPS", ()))

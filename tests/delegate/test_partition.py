@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.analysis.list_writes import update_lists_in_place
@@ -12,6 +13,7 @@ from litecl.delegate.claim.partition import partition
 from litecl.delegate.claim.region import FOLDED, Partitioning
 from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.gpu.target import GpuTarget
+from litecl.delegate.ops import CL_OPS
 from litecl.delegate.target import Target
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
@@ -26,6 +28,15 @@ from litecl.interpreter.schema import TensorType
 from support.build import Graph, model, randn
 
 RNG = np.random.default_rng(5)
+
+
+def test_an_operator_without_kernels_imports_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To list all kernels imports all, which takes longer than planning."""
+    monkeypatch.setattr(type(CL_OPS), "__iter__", lambda self: pytest.fail("all kernels are imported"))
+    g = Graph()
+    user = replace(EXP, name="mine.Exp", custom=True)
+    result = parts(model(g.build(g.op(user, [g.input((2, 3))], NoOptions()))))
+    assert result.reasons == {0: "no device kernel for mine.Exp"}
 
 
 def diamond() -> Model:
