@@ -79,14 +79,14 @@ INLINE void load_column(intv v[4], const Rows *rows, const int i, __global const
     }
 #ifdef WASM_LANES
     transpose_fours(v, r);
-    return;
-#endif
+#else
     const intv a = SELECT(0x00ff00ff, r[0], r[1] << 8), b = SELECT(0x00ff00ff, AS_INTV(AS_UINTV(r[0]) >> 8), r[1]);
     const intv c = SELECT(0x00ff00ff, r[2], r[3] << 8), d = SELECT(0x00ff00ff, AS_INTV(AS_UINTV(r[2]) >> 8), r[3]);
     v[0] = SELECT(0x0000ffff, a, c << 16);
     v[1] = SELECT(0x0000ffff, b, d << 16);
     v[2] = SELECT(0x0000ffff, AS_INTV(AS_UINTV(a) >> 16), c);
     v[3] = SELECT(0x0000ffff, AS_INTV(AS_UINTV(b) >> 16), d);
+#endif
 }
 
 // sums[t] += the taps of one group of kernel rows for PIXELS adjacent pixels.
