@@ -15,7 +15,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file import associated, storage
-from litecl.interpreter.file.flatbuffer import Record, encode
+from litecl.interpreter.file.encoding import encode
+from litecl.interpreter.file.flatbuffer import Record
 from litecl.interpreter.file.options import encode_custom_options, encode_options
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER, UNIONS
 from litecl.interpreter.graph import Array, Model, Node, Quantization, Signature, Sparsity, Subgraph, TensorSpec

@@ -10,7 +10,8 @@ import pytest
 
 from litecl.cases import softmax
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.file.flatbuffer import decode, encode
+from litecl.interpreter.file.encoding import encode
+from litecl.interpreter.file.flatbuffer import decode
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.file.writer import write, write_file
