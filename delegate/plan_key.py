@@ -90,13 +90,14 @@ class _Text:
         if kind in _PLAIN:
             return value
         if kind is tuple or kind is list:
-            return [kind.__name__, *map(self.of, value)]
+            return [kind.__name__, *(value if _PLAIN.issuperset(map(type, value)) else map(self.of, value))]
         if isinstance(value, Enum):
             return kind.__qualname__, value.name
         if kind is np.ndarray:
             return self._array(value)
         if is_dataclass(value) and kind.__module__.startswith("litecl."):
-            return kind.__module__, kind.__qualname__, [(n, self.of(v)) for n, v in vars(value).items()]
+            parts = [(name, part if type(part) in _PLAIN else self.of(part)) for name, part in vars(value).items()]
+            return kind.__module__, kind.__qualname__, parts
         if isinstance(value, Mapping):
             return "mapping", [(self.of(k), self.of(v)) for k, v in value.items()]
         if kind is frozenset:

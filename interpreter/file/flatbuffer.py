@@ -31,17 +31,19 @@ class Record:
     its default or None. A union is the record that it holds.
     """
 
-    __slots__ = ("fields", "table")
+    __slots__ = ("__dict__", "table")
 
     def __init__(self, table: str, **fields: Any) -> None:
         self.table = table
-        self.fields = fields
+        self.fields.update(fields)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The values by name."""
+        return self.__dict__
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self.fields[name]
-        except KeyError:
-            raise AttributeError(f"{self.table} has no field {name!r}") from None
+        raise AttributeError(f"{self.table} has no field {name!r}")
 
 
 class _Malformed(Exception):
@@ -78,8 +80,10 @@ class _Decoder:
         self._left = _MAX_SHARING * len(data)
 
     def scalar(self, position: int, type_: str) -> Any:
-        self._check(position, _STRUCTS[type_].size, type_)
-        return _STRUCTS[type_].unpack_from(self._data, position)[0]
+        layout = _STRUCTS[type_]
+        if position < 0 or position + layout.size > self._size:
+            self._check(position, layout.size, type_)
+        return layout.unpack_from(self._data, position)[0]
 
     def offset(self, position: int) -> int:
         """Return the position that an offset stored at ``position`` points to."""
@@ -89,13 +93,14 @@ class _Decoder:
         self._spend(_TABLE_BYTES)
         vtable = self._vtable(position)
         record = Record(name)
+        fields = record.fields
         for field in self._schema.tables[name]:
             offset = vtable[field.slot] if field.slot < len(vtable) else 0
             if not offset:
-                record.fields[field.name] = field.default
+                fields[field.name] = field.default
                 continue
             try:
-                record.fields[field.name] = self._field(field, vtable, position)
+                fields[field.name] = self._field(field, vtable, position)
             except _Malformed as error:
                 error.path.append(field.name)
                 raise

@@ -182,7 +182,7 @@ class _Emitter:
             outputs=node.outputs,
             intermediates=node.intermediates or None,
         )
-        record.fields |= _options(node.op, node.options)
+        record.fields.update(_options(node.op, node.options))
         return record
 
 
@@ -225,7 +225,7 @@ def _quantization(quantization: Quantization, tensors: list[TensorSpec]) -> Reco
             block_size=quantization.block_size,
         )
     else:
-        record.fields |= {"scale": quantization.scale, "zero_point": quantization.zero_point}
+        record.fields.update(scale=quantization.scale, zero_point=quantization.zero_point)
     return record
 
 
