@@ -111,6 +111,7 @@ _PAGES = (
         marks=(LONG,),
     ),
     Page("docs/runtimes.md"),
+    Page("docs/promises.md"),
     Page("docs/backends.md", r"^\d of 3 nodes in \d partitions on numpy"),
     Page(
         "docs/drop_in.md",
