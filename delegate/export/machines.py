@@ -7,7 +7,8 @@ from litecl.delegate.export.web_tiles import WEB_TILES
 from litecl.delegate.native import compiler
 from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.compiler import MISSING, OF_ZIGLANG
-from litecl.delegate.native.kinds import HOST, KINDS, machine
+from litecl.delegate.native.cross import require_processor
+from litecl.delegate.native.kinds import HOST, KINDS, Machine, machine
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError
@@ -26,17 +27,21 @@ class ExportMachine:
     target: tuple[str, ...]
     options: tuple[str, ...] = ()
     tuning: Tuning = field(default_factory=Tuning)
+    of_system: Machine | None = None
 
     def compiler(self) -> Compiler:
         """Return the compiler for it. Raises DeviceNotFound without one, KernelBuildError for another than ziglang's,
-        whose archiver and linkers are needed too.
+        whose archiver and linkers are needed too, DelegateError for a processor that it doesn't know.
         """
         found = compiler.found()
         if found is None:
             raise DeviceNotFound(MISSING)
         if found.source != OF_ZIGLANG:
             raise KernelBuildError(f"export: expected the package ziglang, got {found.source}: pip install ziglang")
-        return Compiler((found.command[0], "clang"), found.source, (found.command[0],), self.target or found.target)
+        made = Compiler((found.command[0], "clang"), found.source, (found.command[0],), self.target or found.target)
+        if self.of_system is not None:
+            require_processor(made, self.of_system)
+        return made
 
 
 _BARE: Mapping[str, ExportMachine] = {
@@ -68,4 +73,4 @@ def export_machine(name: str) -> ExportMachine:
             "system may have a colon and a processor after them"
         )
     of_system = machine(name)
-    return ExportMachine(of_system.name, () if name == HOST else of_system.options, (_FRAMES,))
+    return ExportMachine(of_system.name, () if name == HOST else of_system.options, (_FRAMES,), of_system=of_system)

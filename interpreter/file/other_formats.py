@@ -6,7 +6,7 @@ from collections.abc import Iterator
 _CONVERT = "litecl convert makes a .tflite file of it"
 _DIRECTORY, _NAME = 1 << 20, 256  # bytes that are read, at most, of a zip file's directory and of a member's name
 _BY_START = (
-    (rb"LITERTLM", "a bundle of a language model, not a .tflite file: litecl.Generator reads it"),
+    (rb"LITERTLM", "a bundle of a language model, not a .tflite file: litecl generate and litecl.Generator read it"),
     (rb"version https://git-lfs", "a Git LFS pointer, not the file that it stands for: git lfs pull fetches that"),
     (rb"\s*<(?i:!doctype html|html|head|\?xml)", "a web page, no model: get the file itself, its raw download"),
     (rb"\x1f\x8b", "a file compressed by gzip: gunzip unpacks it"),

@@ -117,6 +117,8 @@ def test_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             main([*map(str, ("export", "x.tflite", "--for", "c", "-o", tmp_path, *arguments))])
         assert caught.value.code == 2
         assert said in capsys.readouterr().err
+    relaxed = "--relaxed-simd: no effect with --for c"
+    assert relaxed in failure(capsys, "export", "x.tflite", *C, "-o", tmp_path, "--relaxed-simd")
     assert "--for c needs --machine" in failure(capsys, "export", "x.tflite", "--for", "c", "-o", tmp_path)
 
 
@@ -130,6 +132,13 @@ def test_without_a_compiler(
     monkeypatch.setattr(compiler, "found", lambda directory=None: other)
     said = failure(capsys, "export", small_model(tmp_path), *C, "-o", tmp_path)
     assert "export: expected the package ziglang, got /usr/bin/clang-19" in said
+
+
+@needs_zig
+def test_a_processor_that_clang_does_not_know(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    machine = "aarch64-linux:cortex-a99"
+    said = failure(capsys, "export", small_model(tmp_path), "--for", "c", "--machine", machine, "-o", tmp_path)
+    assert f"{machine}: clang knows no such processor; did you mean one of 'cortex-a" in said
 
 
 def test_names_are_identifiers() -> None:

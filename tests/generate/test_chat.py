@@ -76,6 +76,21 @@ def test_its_pieces(generator: Generator) -> None:
     assert not any(each.finish or each.reply for each in pieces)
     assert last.reply is not None and last.finish == "max_tokens"
     assert last.reply.generation.log_probs == whole.generation.log_probs
+    assert last.reply.generation.timing.decode_tokens == whole.generation.timing.decode_tokens == 9
+    assert last.reply.generation.timing.prefill_tokens == whole.generation.timing.prefill_tokens > 0
+
+
+def test_the_time_of_each_reply_is_its_own(generator: Generator) -> None:
+    session = generator.session()
+    for tokens in (3, 5):
+        *_, last = session.stream_chat([USER], max_tokens=tokens, stop_tokens=())
+        assert last.reply is not None and last.reply.generation.timing.decode_tokens == tokens
+
+
+@pytest.mark.parametrize("role", ["user", "system"])
+def test_a_message_without_content(generator: Generator, role: str) -> None:
+    with pytest.raises(ArgumentError, match=r"messages\[1\]: expected a text for 'content'"):
+        generator.chat([USER, {"role": role}], max_tokens=1)
 
 
 def test_a_longer_conversation_computes_its_new_tokens(generator: Generator) -> None:

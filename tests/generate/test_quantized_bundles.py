@@ -10,7 +10,8 @@ from litecl import Generator
 from litecl.converter import Converter
 from litecl.generate import litertlm
 from litecl.interpreter.errors import ModelError
-from support.bundles import bundle
+from litecl.interpreter.file.writer import write_file
+from support.bundles import LM, bundle
 from support.command import data, failure, text
 
 
@@ -59,6 +60,10 @@ def test_litert_lms_own_reader_reads_it(path: Path, tmp_path: Path, capsys: pyte
 def test_refusals(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("quantize", path, "--quantize", "int8", "-o")
     assert "a bundle becomes a bundle: expected -o FILE.litertlm" in failure(capsys, *asked, tmp_path / "x.tflite")
+    write_file(LM.model(), tmp_path / "lm.tflite")
+    of_file = "quantize", tmp_path / "lm.tflite", "--quantize", "int8", "-o", tmp_path / "x.litertlm"
+    assert "a .tflite file becomes a .tflite file: expected -o FILE.tflite" in failure(capsys, *of_file)
+    assert not (tmp_path / "x.litertlm").exists()
     damaged = tmp_path / "damaged.litertlm"
     damaged.write_bytes(path.read_bytes()[:-5000])
     assert "ModelError: section" in failure(capsys, "quantize", damaged, "--quantize", "int8", "-o", tmp_path / "x")

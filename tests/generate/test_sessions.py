@@ -530,6 +530,8 @@ def test_wrong_masks(generator: Generator) -> None:
     session = generator.session()
     with pytest.raises(ModelError, match="mask: it allows no token after 0"):
         session.generate([5], mask=lambda tokens, allowed: allowed.fill(False))
+    with pytest.raises(ArgumentError, match="mask: expected a function that changes its second argument"):
+        session.generate([5], mask=lambda tokens, allowed: ~allowed)
     with pytest.raises(ArgumentError, match="mask: expected a function"):
         session.generate([5], mask=3)
     with pytest.raises(ModelError, match=r"whole: expected no .* or mask"):

@@ -140,6 +140,13 @@ def test_files_that_are_no_tokenizer(content: bytes) -> None:
         tokenizers.load(content)
 
 
+def test_the_file_of_a_tokenizer_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("sentencepiece")
+    (tmp_path / "model.tflite").write_bytes(b"no tokenizer")
+    with pytest.raises(ModelError, match=r"model\.tflite: expected a tokenizer\.json or a SentencePiece model"):
+        tokenizers.from_file(tmp_path / "model.tflite")
+
+
 def test_a_config_that_says_nothing(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers")
     (tmp_path / "tokenizer.json").write_bytes(small.hugging_face())

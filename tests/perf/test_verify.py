@@ -184,6 +184,8 @@ def test_checks_are_selected() -> None:
     assert len(quick) < len(selected()) / 3
     with pytest.raises(ModelError, match="no check for NO_SUCH"):
         selected(["NO_SUCH"])
+    with pytest.raises(ModelError, match=r"no check for SOFTMX: .* did you mean 'SOFTMAX'"):
+        selected(["SOFTMX"])
     with pytest.raises(ModelError, match="there is no check 'x'"):
         selected(only="x")
 

@@ -166,9 +166,10 @@ def test_a_table_is_written_and_read(tmp_path: Path) -> None:
     table.write(known, path := tmp_path / "table.json")
     assert table.read(path) == known
     assert table.read(path).with_runtime(runtime, {}).kinds == {}
-    path.write_text('{"kind": "other"}')
-    with pytest.raises(ModelError, match="expected a table of litecl where"):
-        table.read(path)
+    for other in (b'{"kind": "other"}', b"PK\xff\x00", b""):
+        path.write_bytes(other)
+        with pytest.raises(ModelError, match="expected a table of litecl where"):
+            table.read(path)
 
 
 def test_places_say_what_to_change() -> None:

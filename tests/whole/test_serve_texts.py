@@ -452,6 +452,14 @@ def test_the_command(path: Path, capsys: pytest.CaptureFixture[str], tmp_path: P
         assert answered(server.client)["usage"]["completion_tokens"] == 6
         assert "1 requests" in server.ended()
     assert "--sessions says how many" in failure(capsys, "serve", path, "--generate", "--buffers", "2")
+    said = failure(capsys, "serve", path, "--generate", "--batch", "3", "--wait-ms", "1")
+    assert "--batch, --wait-ms: no effect with a language model" in said
+    said = failure(capsys, "serve", path, "--sessions", "2", "--template", path)
+    assert "--template, --sessions: no effect without --generate" in said
+    with _listening("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        said = failure(capsys, "serve", path, "--generate", "--cpu", "--port", port)
+    assert f"port {port} of 127.0.0.1 is in use: choose another with --port" in said
 
 
 def test_the_command_serves_a_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

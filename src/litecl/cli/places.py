@@ -17,9 +17,14 @@ _MOST = 4  # nodes to name
 _SHORT = {"tflm": "tflite_micro"}
 
 
+def full_name(name: str) -> str:
+    """Return a runtime's name for one that may be short."""
+    return _SHORT.get(name, name)
+
+
 def names_of(given: Sequence[str], known: Table) -> list[str]:
     """Return runtimes of a table by name, all by default. Raises ModelError for another name."""
-    names = [_SHORT.get(name, name) for name in given]
+    names = [full_name(name) for name in given]
     if unknown := [name for name in names if name not in known.runtimes]:
         raise ModelError(f"runtime {unknown[0]}: expected one of {', '.join(known.runtimes)}")
     return [*dict.fromkeys(names)] or [*known.runtimes]

@@ -148,6 +148,8 @@ def _checked(index: int, message: Any) -> dict[str, Any]:
         message["content"] = content = "".join(_text_of(where, each) for each in content)
     if not isinstance(content, str | None):
         raise ArgumentError(f"{where}: expected a text for 'content', or a list of parts, got {brief(repr(content))}")
+    if content is None and message["role"] in ("user", "system"):
+        raise ArgumentError(f"{where}: expected a text for 'content', got a message without it")
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list) or not all(isinstance(each, dict) for each in calls):
         raise ArgumentError(f"{where}: expected a list of mappings for 'tool_calls', got {brief(repr(calls))}")

@@ -60,7 +60,9 @@ class Lexicon:
     def template(self) -> ChatTemplate:
         """The template of conversations. Raises ModelError if there is none, or it isn't valid."""
         if self._chat is None:
-            raise ModelError("chat: this model's file has no chat template: give one with Generator(template=FILE)")
+            raise ModelError(
+                "chat: this file has no chat template: give one with Generator(template=FILE) or --template FILE"
+            )
         tokenizer = self.tokenizer
         start = self._start_numbers()
         names = {"bos_token": "" if tokenizer is None or not start else self._name(start[0])}

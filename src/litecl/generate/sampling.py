@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.graph import Array
 
 _BLOCK = 512  # chances that are added up at once
@@ -58,10 +58,14 @@ def probabilities(logits: Array, sampling: Sampling, before: Collection[int] = (
 def masked(logits: Array, mask: Callable[[Sequence[int], Array], object], tokens: Sequence[int]) -> Array:
     """Return logits with -inf for the tokens that a mask takes out; see ``GenerationOptions``.
 
-    Raises ModelError if it leaves none.
+    Raises ModelError if it leaves none, ArgumentError if it returns another array, which would have no effect.
     """
     allowed = np.ones(len(logits), np.bool_)
-    mask(tokens, allowed)
+    returned = mask(tokens, allowed)
+    if isinstance(returned, np.ndarray) and returned is not allowed:
+        raise ArgumentError(
+            "mask: expected a function that changes its second argument, got one that returns another array"
+        )
     if not allowed.any():
         raise ModelError(f"mask: it allows no token after {len(tokens)}")
     return np.where(allowed, logits, -np.inf)

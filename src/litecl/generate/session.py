@@ -148,10 +148,9 @@ class Session:
 
     def chat(self, messages: Sequence[Message] | str | ChatPrompt, **options: Any) -> Reply:
         """Return the whole reply to a conversation; see ``stream_chat``."""
-        before = self.timing
         *_, last = self.stream_chat(messages, **options)
         assert last.reply is not None
-        return replace(last.reply, generation=replace(last.reply.generation, timing=self.timing - before))
+        return last.reply
 
     def shared(self, prompt: ChatPrompt | Sequence[int]) -> int:
         """Return how many tokens of a prompt the session holds already, about."""
@@ -176,7 +175,11 @@ class Session:
         self._settled = self._now()
 
     def _replying(self, stream: Iterator[Piece], prompt: ChatPrompt) -> Iterator[ChatPiece]:
+        before = self.timing
         for piece in reply_pieces(stream, prompt):
+            if piece.reply is not None:
+                generation = replace(piece.reply.generation, timing=self.timing - before)
+                piece.reply = replace(piece.reply, generation=generation)
             if piece.reply is not None and piece.finish != "stop sequence":  # which cuts its text
                 end = len(self._tokens) - self._stop
                 self._known = _Known(prompt.text + piece.reply.generation.text, tuple(self._tokens[:end]))

@@ -126,7 +126,11 @@ def load(content: bytes, ends: str | None = None) -> Tokenizer:
 
 def from_file(path: Path) -> Tokenizer:
     """Load a tokenizer. A ``tokenizer.json`` takes its end-of-text token from ``tokenizer_config.json`` beside it."""
-    return load(path.read_bytes(), _ends(path.with_name("tokenizer_config.json")))
+    try:
+        return load(path.read_bytes(), _ends(path.with_name("tokenizer_config.json")))
+    except ModelError as error:
+        expected = "expected a tokenizer.json or a SentencePiece model"
+        raise ModelError(f"{path}: {expected}: {error}") from error
 
 
 def beside(model: Path) -> Path | None:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 
 from litecl.cases import Case
+from litecl.delegate.naming import close_names, did_you_mean
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.errors import ModelError
 from litecl.verify.check import Check, edge_of, of_case, types_of
@@ -38,7 +39,9 @@ def selected_of(
     wanted = {op.upper() for op in ops}
     unknown = wanted - {check.op.upper() for check in checks.values()}
     if unknown:
-        raise ModelError(f"no check for {', '.join(sorted(unknown))}: no device kernel computes it")
+        known = {check.op for check in checks.values()}
+        similar = did_you_mean([name for op in sorted(unknown) for name in close_names(op, known, 1)])
+        raise ModelError(f"no check for {', '.join(sorted(unknown))}: no device kernel computes it{similar}")
     return tuple(
         check
         for name, check in checks.items()

@@ -249,7 +249,7 @@ def _row(row: Mapping[str, Record], names: list[str], messages: list[str]) -> di
 
 def read(path: Path) -> Table:
     """Read a table. Raises ModelError for another file."""
-    return parse(path.read_text(), str(path))
+    return parse(path.read_bytes(), str(path))
 
 
 @cache
@@ -258,7 +258,7 @@ def shipped() -> Table:
     return parse(files("litecl.where").joinpath("table.json").read_text(), "table.json")
 
 
-def parse(text: str, name: str) -> Table:
+def parse(text: str | bytes, name: str) -> Table:
     """Return the table that ``write`` has written as ``text``. Raises ModelError, naming ``name``, for another text."""
     try:
         data = json.loads(text)

@@ -82,7 +82,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help=f"with --for web, where weights are: in the modules, or in {WEIGHTS} (default: inside)",
     )
     parser.add_argument("--size", action="store_true", help="prefer little code to speed")
-    device_arguments(parser, without=("device", "num_threads", "compiler", "programs"))
+    device_arguments(parser, without=("device", "num_threads", "compiler", "programs", "deterministic"))
 
 
 def _parser(parse: Callable[[str], _T]) -> Callable[[str], _T]:
@@ -102,11 +102,12 @@ def run(args: argparse.Namespace) -> Output:
     for_c = args.made_for == "c"
     if for_c and args.machine is None:
         raise DelegateError(f"--for c needs --machine: host, {', '.join(names())}")
-    if not for_c and (args.machine or args.name):
-        raise DelegateError("--machine and --name: no effect with --for web")
     apart = args.weights == "apart"
-    if for_c and (args.relaxed_simd or apart):
-        raise DelegateError("--relaxed-simd and --weights: no effect with --for c")
+    of_other = {"--relaxed-simd": args.relaxed_simd, "--weights apart": apart}
+    if not for_c:
+        of_other = {"--machine": args.machine, "--name": args.name}
+    if ignored := [flag for flag, given in of_other.items() if given]:
+        raise DelegateError(f"{', '.join(ignored)}: no effect with --for {args.made_for}")
     name = args.name or "model"
     files.require_free(
         args.output,

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from litecl.cli import quantization
-from litecl.cli.command import Output, model_argument, progress
+from litecl.cli.command import A_MODEL, Output, model_file, progress
 from litecl.cli.outputs import OutputFile
 from litecl.cli.quantization import notes_of, write_files
 from litecl.cli.tables import line, size, table
@@ -34,7 +34,7 @@ litecl quantize float.tflite --min-sqnr 30 --calibrate samples.npz -o small.tfli
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    model_argument(parser)
+    parser.add_argument("model", type=model_file, metavar="MODEL", help=f"{A_MODEL}, or a .litertlm file")
     parser.add_argument("-o", "--output", type=OutputFile(), required=True, metavar="OUT", help="the file to write")
     quantization.arguments(parser)
     parser.set_defaults(fp16_safe=False)
@@ -50,6 +50,8 @@ def run(args: argparse.Namespace) -> Output:
     given = content_of(args.model)
     if given[:8] == litertlm.MAGIC:
         return _bundle(args, given, how)
+    if str(args.output).endswith(".litertlm"):
+        raise ConversionError(f"a .tflite file becomes a .tflite file: expected -o FILE.tflite, got {args.output}")
     before = len(given)
     converter = Converter.from_tflite(args.model, how, roll_up=False)  # recipes refer to the file's own nodes
     searches = args.budget is not None or args.min_sqnr_db is not None

@@ -1,6 +1,7 @@
 """``litecl serve``: serves a model over HTTP, a language model by OpenAI's protocol."""
 
 import argparse
+import errno
 import socket
 import sys
 from pathlib import Path
@@ -10,11 +11,12 @@ from urllib.parse import quote
 from rich.text import Text
 
 from litecl.cli.command import (
+    A_MODEL,
     Output,
     count,
     device_arguments,
     device_options,
-    model_argument,
+    model_file,
     number,
     positive,
     progress,
@@ -39,16 +41,17 @@ litecl serve model.litertlm --sessions 8
 litecl serve model.tflite --generate --tokenizer tokenizer.json --template chat_template.jinja
 """
 _MS = 1e3
+_BATCH, _SESSIONS = 32, 4
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    model_argument(parser)
+    parser.add_argument("model", type=model_file, metavar="MODEL", help=f"{A_MODEL}, or a .litertlm or .task file")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1)")
     parser.add_argument("--port", type=_port, default=8000, help="the port (default: 8000; 0: one that is free)")
     parser.add_argument("--name", help="the model's name in addresses (default: that of its file)")
     parser.add_argument("--signature", metavar="KEY", help="serve this signature of the model")
-    parser.add_argument("--batch", type=positive, default=32, metavar="N", help="rows of a batch (default: 32)")
+    parser.add_argument("--batch", type=positive, default=_BATCH, metavar="N", help="rows of a batch (default: 32)")
     parser.add_argument(
         "--wait-ms",
         type=_ms,
@@ -74,7 +77,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     device_arguments(parser, cpu=True)
     texts = parser.add_argument_group("language models", "of .litertlm and .task files, or with --generate")
     texts.add_argument("--generate", action="store_true", help="serve a .tflite file with prefill and decode for texts")
-    texts.add_argument("--sessions", type=positive, default=4, metavar="N", help="texts generated at once (4)")
+    texts.add_argument("--sessions", type=positive, default=_SESSIONS, metavar="N", help="texts generated at once (4)")
     file_arguments(texts)
     template_argument(texts)
 
@@ -83,6 +86,8 @@ def run(args: argparse.Namespace) -> Output:
     """Load and compile the model, then serve it until a signal stops the process."""
     if args.generate or str(args.model).endswith(BUNDLES):
         return _run_texts(args)
+    files = dict.fromkeys(("tokenizer", "embedder", "context_length", "sliding_window", "template"))
+    _require_defaults(args, "without --generate", **files, sessions=_SESSIONS)
     try:
         from litecl.serve.app import Serving, app
         from litecl.serve.connections import Bounds, serve
@@ -127,6 +132,7 @@ def _run_texts(args: argparse.Namespace) -> Output:
         raise MissingExtra(f"a server needs {error.name}: pip install 'litecl[serve]'") from error
     if args.signature is not None or args.buffers != 1:
         raise ModelError("--signature and --buffers are not for language models: --sessions says how many run at once")
+    _require_defaults(args, "with a language model", batch=_BATCH, wait_ms=0.0)
     with progress("preparing", None) as bar:
         generator = generator_of(args, bar.building)
         require_device(args, generator.report())
@@ -142,6 +148,12 @@ def _run_texts(args: argparse.Namespace) -> Output:
         print(visible(f"{name}: {address}{note}"), file=sys.stderr, flush=True)
         serve(application, listener, Bounds(args.connections, args.client_s, args.grace_s))
     return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
+
+
+def _require_defaults(args: argparse.Namespace, why: str, **defaults: Any) -> None:
+    """Raise ModelError for flags that are not for this kind of model."""
+    if given := [f"--{name.replace('_', '-')}" for name, value in defaults.items() if getattr(args, name) != value]:
+        raise ModelError(f"{', '.join(given)}: no effect {why}")
 
 
 def _name(text: str) -> str:
@@ -174,7 +186,12 @@ def _why_apart(args: argparse.Namespace, options: dict[str, Any]) -> str | None:
 
 def _listening(host: str, port: int) -> socket.socket:
     """Return a listening socket. Raises OSError."""
-    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise OSError(error.errno, f"port {port} of {host} is in use: choose another with --port") from error
 
 
 def _port(text: str) -> int:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from litecl.cli.command import Output, count, folder, positive, progress
 from litecl.cli.outputs import OutputFile
+from litecl.cli.places import full_name
 from litecl.cli.tables import table
 from litecl.conformance import catalogue as conformance
 from litecl.conformance.kit import Kit
@@ -63,10 +64,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--runtime",
         action="append",
         default=[],
+        type=full_name,
         metavar="NAME",
         help="check another runtime instead of a device: litert, litert-reference (its reference kernels), "
-        "litecl, tflite_micro, openvino, tflite_runtime, or a module with a class Interpreter like tf.lite's; may be "
-        "repeated",
+        "litecl, tflite_micro (or tflm), openvino, tflite_runtime, or a module with a class Interpreter like "
+        "tf.lite's; may be repeated",
     )
     parser.add_argument(
         "--command",
