@@ -16,7 +16,7 @@ _STYLE = """
 :root{color-scheme:light dark}
 body{font:15px/1.45 system-ui,sans-serif;margin:1.5em auto;max-width:75em;padding:0 1em}
 table{border-collapse:collapse;margin-bottom:1.5em;display:block;overflow-x:auto}
-th,td{border:1px solid #8886;padding:.2em .6em;text-align:left;vertical-align:top;overflow-wrap:anywhere;min-width:4em}
+th,td{border:1px solid #8886;padding:.2em .6em;text-align:left;vertical-align:top;overflow-wrap:anywhere;min-width:6em}
 tr.bad td{background:#f003}
 p.result{font-weight:600;overflow-wrap:anywhere}
 summary{cursor:pointer;margin-bottom:.5em}
