@@ -7,9 +7,20 @@ from pathlib import Path
 
 from litecl.delegate.report import NodeRow, TensorRow
 from litecl.interpreter.graph import ABSENT, Model, TensorSpec
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
+_FLOATS = frozenset(kind for kind in TensorType if kind.name.startswith(("FLOAT", "BFLOAT", "COMPLEX")))
 _OF_THE_LIBRARY = frozenset({"ATAN2", "COS", "NON_MAX_SUPPRESSION_V5", "POW", "SIN", "TFLite_Detection_PostProcess"})
 """Operators whose kernels call the C library's mathematics, which rounds as it likes."""
+_EXACT = """
+    ABS ADD ARG_MAX ARG_MIN BATCH_TO_SPACE_ND BROADCAST_TO BUCKETIZE CAST CEIL CONCATENATION DENSIFY DEPTH_TO_SPACE
+    DEQUANTIZE DIV EMBEDDING_LOOKUP EQUAL EXPAND_DIMS FILL FLOOR GATHER GATHER_ND GREATER GREATER_EQUAL LESS LESS_EQUAL
+    MATRIX_DIAG MATRIX_SET_DIAG MAXIMUM MINIMUM MIRROR_PAD MUL NEG NOT_EQUAL ONE_HOT PACK PAD PADV2 QUANTIZE RANK RELU
+    RELU6 RELU_0_TO_1 RELU_N1_TO_1 RESHAPE REVERSE_SEQUENCE REVERSE_V2 ROUND SCATTER_ND SELECT SELECT_V2 SHAPE SIGN
+    SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPARSE_TO_DENSE SPLIT SPLIT_V SQRT SQUARE SQUEEZE STRIDED_SLICE SUB TILE
+    TOPK_V2 TRANSPOSE UNPACK WHERE ZEROS_LIKE
+"""
+"""Operators that numpy computes alike on every processor: they move or compare, or IEEE 754 defines how they round."""
 
 
 def kernel_name(kernel: str, entry: str) -> str:
@@ -56,15 +67,24 @@ def _tensor_row(tensor: int, spec: TensorSpec) -> TensorRow:
 
 def steady(rows: Iterable[NodeRow], model: Model) -> str:
     """Return a line that names the operators of floats whose bits may differ between processors: those of the C
-    library, and those of the CPU, whose numpy chooses its loops by the processor.
+    library, and those of the CPU, at preparation too, whose numpy chooses its loops by the processor.
     """
-    differing = Counter(
-        row.op for row in rows if _is_float(row, model) and (not row.claimed or row.op in _OF_THE_LIBRARY)
-    )
+    differing = Counter(row.op for row in rows if _uses_floats(row, model) and _may_differ(row, model))
     named = ", ".join(f"{op} ({count})" for op, count in sorted(differing.items()))
     return f"deterministic: the same bits on every processor{f', but for {named}' if named else ''}"
 
 
-def _is_float(row: NodeRow, model: Model) -> bool:
+def _may_differ(row: NodeRow, model: Model) -> bool:
+    if row.partition is not None:
+        return row.op in _OF_THE_LIBRARY
+    options = model.subgraphs[row.subgraph].nodes[row.node].options
+    return (
+        row.op not in _EXACT.split()
+        or getattr(options, "fused_activation_function", None) == ActivationFunctionType.TANH
+    )
+
+
+def _uses_floats(row: NodeRow, model: Model) -> bool:
     graph = model.subgraphs[row.subgraph]
-    return any(graph.tensors[t].dtype.kind in "fc" for t in graph.nodes[row.node].outputs)
+    node = graph.nodes[row.node]
+    return any(graph.tensors[t].type in _FLOATS for t in (*node.inputs, *node.outputs) if t != ABSENT)

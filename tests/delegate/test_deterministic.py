@@ -14,13 +14,17 @@ from litecl.delegate.tuning import Schedule, Tuning
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array
-from litecl.interpreter.op import NoOptions
+from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.op import NoOptions, Op
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
+from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.random import MULTINOMIAL
 from litecl.interpreter.ops.unary import SIN, TANH
+from litecl.interpreter.schema import ActivationFunctionType
 from litecl.perf.feeds import outputs_of, prepare, random_inputs, run_on
 from litecl.random_graphs.graphs import THEMES, numbered
 from support import networks, small_models
-from support.build import Graph, model
+from support.build import Graph, model, randn
 
 FOUND = compiler.found()
 pytestmark = pytest.mark.skipif(
@@ -118,3 +122,34 @@ def test_the_report_names_what_may_differ() -> None:
     report = interpreter.delegation_report()
     assert report.deterministic == "deterministic: the same bits on every processor, but for SIN (1), TANH (1)"
     assert report.deterministic in str(report)
+
+
+def _constant(op: Op, options: object, feeds: int) -> Model:
+    """An operator of constants, computed at preparation, whose result is added to an input."""
+    rng, g = np.random.default_rng(5), Graph()
+    y = g.op(op, [g.const(randn(rng, 40, 40)) for _ in range(feeds)], options)
+    return model(g.build(g.op(ADD, [g.input((40, 40)), y], AddOptions())))
+
+
+@pytest.mark.parametrize(
+    ("op", "options", "feeds", "named"),
+    [
+        (TANH, NoOptions(), 1, ", but for TANH (1)"),
+        (BATCH_MATMUL, BatchMatMulOptions(), 2, ", but for BATCH_MATMUL (1)"),
+        (MUL, MulOptions(), 2, ""),
+        (MUL, MulOptions(ActivationFunctionType.TANH), 2, ", but for MUL (1)"),
+    ],
+    ids=["tanh", "product", "mul", "mul with tanh"],
+)
+def test_the_report_names_what_is_computed_at_preparation(op: Op, options: object, feeds: int, named: str) -> None:
+    """By numpy, some of whose functions round by the processor."""
+    _, said = bits(write(_constant(op, options, feeds)), "x86-64-v3")
+    assert said == f"deterministic: the same bits on every processor{named}"
+
+
+def test_the_report_names_floats_that_become_integers_on_the_cpu() -> None:
+    g = Graph()
+    y = g.op(MULTINOMIAL, [g.input((1, 5)), g.const(np.int32(3))], MULTINOMIAL.options(seed=1, seed2=2))
+    interpreter = Interpreter(write(model(g.build(y))), delegates=[CLDelegate(deterministic=True)])
+    interpreter.allocate_tensors()
+    assert interpreter.delegation_report().deterministic.endswith(", but for MULTINOMIAL (1)")
