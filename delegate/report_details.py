@@ -65,23 +65,24 @@ def _tensor_row(tensor: int, spec: TensorSpec) -> TensorRow:
     return TensorRow(tensor, spec.name, spec.type.name, spec.shape, size_bytes, spec.data is not None)
 
 
-def steady(rows: Iterable[NodeRow], model: Model) -> str:
+def steady(rows: Iterable[NodeRow], model: Model, specs: Sequence[Sequence[TensorSpec]]) -> str:
     """Return a line that names the operators of floats whose bits may differ between processors: those of the C
     library, and those of the CPU, at preparation too, whose numpy chooses its loops by the processor.
+
+    specs: of the model's tensors, as far as known.
     """
-    differing = Counter(row.op for row in rows if _uses_floats(row, model) and _may_differ(row, model))
+    differing = Counter(row.op for row in rows if _uses_floats(row, model) and _may_differ(row, model, specs))
     named = ", ".join(f"{op} ({count})" for op, count in sorted(differing.items()))
     return f"deterministic: the same bits on every processor{f', but for {named}' if named else ''}"
 
 
-def _may_differ(row: NodeRow, model: Model) -> bool:
-    if row.partition is not None:
+def _may_differ(row: NodeRow, model: Model, specs: Sequence[Sequence[TensorSpec]]) -> bool:
+    node = model.subgraphs[row.subgraph].nodes[row.node]
+    is_constant = bool(node.outputs) and all(specs[row.subgraph][t].data is not None for t in node.outputs)
+    if row.partition is not None and not is_constant:
         return row.op in _OF_THE_LIBRARY
-    options = model.subgraphs[row.subgraph].nodes[row.node].options
-    return (
-        row.op not in _EXACT.split()
-        or getattr(options, "fused_activation_function", None) == ActivationFunctionType.TANH
-    )
+    tanh = getattr(node.options, "fused_activation_function", None) == ActivationFunctionType.TANH
+    return tanh or row.op not in _EXACT.split()
 
 
 def _uses_floats(row: NodeRow, model: Model) -> bool:

@@ -1,6 +1,6 @@
 """``deterministic=True``: the same bits for other processors, numbers of threads, and after tuning."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from litecl.perf.feeds import outputs_of, prepare, random_inputs, run_on
 from litecl.random_graphs.graphs import THEMES, numbered
 from support import networks, small_models
 from support.build import Graph, model, randn
+from support.loop_models import FLOAT, INT, below, next_, plus, while_model
 
 FOUND = compiler.found()
 pytestmark = pytest.mark.skipif(
@@ -145,6 +146,17 @@ def test_the_report_names_what_is_computed_at_preparation(op: Op, options: objec
     """By numpy, some of whose functions round by the processor."""
     _, said = bits(write(_constant(op, options, feeds)), "x86-64-v3")
     assert said == f"deterministic: the same bits on every processor{named}"
+
+
+def test_the_report_names_what_a_loop_takes_from_preparation() -> None:
+    def body(g: Graph, x: Sequence[int]) -> tuple[int, int]:
+        y = g.op(TANH, [g.const(randn(np.random.default_rng(5), 4, 5))], NoOptions())
+        return next_(g, x[0]), plus(g, x[1], y)
+
+    content = write(while_model([((), INT), ((4, 5), FLOAT)], below(3), body))
+    interpreter = Interpreter(content, delegates=[CLDelegate(deterministic=True)])
+    interpreter.allocate_tensors()
+    assert interpreter.delegation_report().deterministic.endswith(", but for TANH (1)")
 
 
 def test_the_report_names_floats_that_become_integers_on_the_cpu() -> None:
