@@ -138,7 +138,7 @@ class CLDelegation:
             copies=tuple(row for program in self._programs.values() for row in program.copies),
             halves=self._halves(),
             dynamic_range=self.options.dynamic_range if is_dynamic(self.original) else "",
-            deterministic=steady(self._rows, self.original) if self.options.deterministic else "",
+            deterministic=steady(self._rows, self.original, self.specs) if self.options.deterministic else "",
         )
 
     def _halves(self) -> str:

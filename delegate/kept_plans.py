@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl.delegate import own_code
 from litecl.delegate.backend import binaries
 from litecl.delegate.claim.region import Partitioning, Region
 from litecl.delegate.plan.plan import Plan
@@ -92,7 +93,7 @@ class KeptPlans:
 
     def keep(self) -> None:
         """Write what was noted, and hold no memory."""
-        if self._name is not None and not self.is_read and self._plans:
+        if self._name is not None and not self.is_read and self._plans and own_code.is_unchanged():
             records = pickle.dumps((self._partitionings, self._plans), protocol=5)
             parts = len(records).to_bytes(_LENGTH_BYTES, "little"), records, *self._blocks
             binaries.keep(self._folder, self._name, b"".join(map(_padded, (b"".join(parts[:2]), *parts[2:]))))

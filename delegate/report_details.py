@@ -7,20 +7,22 @@ from pathlib import Path
 
 from litecl.delegate.report import NodeRow, TensorRow
 from litecl.interpreter.graph import ABSENT, Model, TensorSpec
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
+_FLOATS = frozenset(kind for kind in TensorType if kind.name.startswith(("FLOAT", "BFLOAT", "COMPLEX")))
 _OF_THE_LIBRARY = frozenset(
     {"ATAN2", "COS", "NON_MAX_SUPPRESSION_V5", "POW", "RFFT2D", "SIN", "TFLite_Detection_PostProcess"}
 )
 """Operators whose kernels call the C library's mathematics, or have tables of numpy's, which round as they like."""
-_EXACT = frozenset(
-    (
-        *("ADD", "BROADCAST_TO", "CAST", "CONCATENATION", "DENSIFY", "DEQUANTIZE", "DIV", "EXPAND_DIMS"),
-        *("FILL", "GATHER", "GATHER_ND", "MAXIMUM", "MINIMUM", "MUL", "NEG", "PACK"),
-        *("PAD", "RESHAPE", "SLICE", "SPLIT", "SQRT", "SQUEEZE", "STRIDED_SLICE", "SUB"),
-        *("TILE", "TRANSPOSE", "UNPACK"),
-    )
-)
-"""Operators that numpy computes alike on every processor: they move elements, or round each once."""
+_EXACT = """
+    ABS ADD ARG_MAX ARG_MIN BATCH_TO_SPACE_ND BROADCAST_TO BUCKETIZE CAST CEIL CONCATENATION DENSIFY DEPTH_TO_SPACE
+    DEQUANTIZE DIV EMBEDDING_LOOKUP EQUAL EXPAND_DIMS FILL FLOOR GATHER GATHER_ND GREATER GREATER_EQUAL LESS LESS_EQUAL
+    MATRIX_DIAG MATRIX_SET_DIAG MAXIMUM MINIMUM MIRROR_PAD MUL NEG NOT_EQUAL ONE_HOT PACK PAD PADV2 QUANTIZE RANK RELU
+    RELU6 RELU_0_TO_1 RELU_N1_TO_1 RESHAPE REVERSE_SEQUENCE REVERSE_V2 ROUND SCATTER_ND SELECT SELECT_V2 SHAPE SIGN
+    SLICE SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPARSE_TO_DENSE SPLIT SPLIT_V SQRT SQUARE SQUEEZE STRIDED_SLICE SUB TILE
+    TOPK_V2 TRANSPOSE UNPACK WHERE ZEROS_LIKE
+"""
+"""Operators that numpy computes alike on every processor: they move or compare, or IEEE 754 defines how they round."""
 
 
 def kernel_name(kernel: str, entry: str) -> str:
@@ -65,20 +67,27 @@ def _tensor_row(tensor: int, spec: TensorSpec) -> TensorRow:
     return TensorRow(tensor, spec.name, spec.type.name, spec.shape, size_bytes, spec.data is not None)
 
 
-def steady(rows: Iterable[NodeRow], model: Model) -> str:
+def steady(rows: Iterable[NodeRow], model: Model, specs: Sequence[Sequence[TensorSpec]]) -> str:
     """Return a line that names the operators of floats whose bits may differ between processors: those of the C
-    library, and those that numpy computes, at preparation or later, as it chooses its loops by the processor.
+    library, and those of the CPU, at preparation too, whose numpy chooses its loops by the processor.
+
+    specs: of the model's tensors, as far as known.
     """
-    differing = Counter(row.op for row in rows if _is_float(row, model) and _may_differ(row))
+    differing = Counter(row.op for row in rows if _uses_floats(row, model) and _may_differ(row, model, specs))
     named = ", ".join(f"{op} ({count})" for op, count in sorted(differing.items()))
     return f"deterministic: the same bits on every processor{f', but for {named}' if named else ''}"
 
 
-def _may_differ(row: NodeRow) -> bool:
-    is_folded = row.claimed and row.partition is None
-    return row.op not in _EXACT if is_folded else not row.claimed or row.op in _OF_THE_LIBRARY
+def _may_differ(row: NodeRow, model: Model, specs: Sequence[Sequence[TensorSpec]]) -> bool:
+    node = model.subgraphs[row.subgraph].nodes[row.node]
+    is_constant = bool(node.outputs) and all(specs[row.subgraph][t].data is not None for t in node.outputs)
+    if row.partition is not None and not is_constant:
+        return row.op in _OF_THE_LIBRARY
+    tanh = getattr(node.options, "fused_activation_function", None) == ActivationFunctionType.TANH
+    return tanh or row.op not in _EXACT.split()
 
 
-def _is_float(row: NodeRow, model: Model) -> bool:
+def _uses_floats(row: NodeRow, model: Model) -> bool:
     graph = model.subgraphs[row.subgraph]
-    return any(graph.tensors[t].dtype.kind in "fc" for t in graph.nodes[row.node].outputs)
+    node = graph.nodes[row.node]
+    return any(graph.tensors[t].type in _FLOATS for t in (*node.inputs, *node.outputs) if t != ABSENT)

@@ -4,7 +4,6 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from litecl.interpreter import began as _began  # noqa: F401  # first: it notes the time
 from litecl.interpreter.details import OpDetails, TensorDetails
 from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
 from litecl.interpreter.interpreter import Interpreter

@@ -6,6 +6,7 @@ operator behind a wrong result. Their packages have the rest: ``litecl.interpret
 ``litecl.converter``, ``litecl.compiled_model``, ``litecl.perf``.
 """
 
+import time as _time
 from contextlib import ExitStack as _ExitStack
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from litecl.predictor import Predictor as Predictor
 
 __version__ = "0.1.0"
-
+IMPORTED_NS = _time.time_ns()  # all other code of litecl was read since
 
 _MODULES = {
     "CLDelegate": "litecl.delegate",

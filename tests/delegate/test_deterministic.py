@@ -1,7 +1,7 @@
 """``deterministic=True``: the same bits for other processors, numbers of threads, and after tuning."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,14 +16,18 @@ from litecl.delegate.tuning import Schedule, Tuning
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array
-from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops.binary import ADD, AddOptions
+from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.op import NoOptions, Op
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
+from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.random import MULTINOMIAL
 from litecl.interpreter.ops.unary import SIN, TANH
+from litecl.interpreter.schema import ActivationFunctionType
 from litecl.perf.feeds import outputs_of, prepare, random_inputs, run_on
 from litecl.random_graphs.graphs import THEMES, numbered
 from support import networks, small_models
-from support.build import Graph, model
+from support.build import Graph, model, randn
+from support.loop_models import FLOAT, INT, below, next_, plus, while_model
 
 FOUND = compiler.found()
 pytestmark = pytest.mark.skipif(
@@ -103,14 +107,6 @@ def test_what_is_refused() -> None:
         old.steadied()
 
 
-def test_the_first_device_is_that_device() -> None:
-    """The index 0 asks for a device as any other does."""
-    interpreter = Interpreter(write(small_models.chain()), delegates=[CLDelegate(0, deterministic=True)])
-    interpreter.allocate_tensors()
-    report, first = interpreter.delegation_report(), devices()[0]
-    assert bool(report.failures) != isinstance(first, backend.NativeFound)
-
-
 def test_another_device_is_a_failure_of_the_device() -> None:
     opencl = [device for device in devices() if not isinstance(device, backend.NativeFound)]
     if not opencl:
@@ -131,16 +127,54 @@ def test_the_report_names_what_may_differ() -> None:
     assert report.deterministic in str(report)
 
 
-def test_the_report_names_constants_that_numpy_computes() -> None:
-    """Not those whose operators round each element once."""
+def _constant(op: Op, options: object, feeds: int) -> Model:
+    """An operator of constants, computed at preparation, whose result is added to an input."""
+    rng, g = np.random.default_rng(5), Graph()
+    y = g.op(op, [g.const(randn(rng, 40, 40)) for _ in range(feeds)], options)
+    return model(g.build(g.op(ADD, [g.input((40, 40)), y], AddOptions())))
+
+
+@pytest.mark.parametrize(
+    ("op", "options", "feeds", "named"),
+    [
+        (TANH, NoOptions(), 1, ", but for TANH (1)"),
+        (BATCH_MATMUL, BatchMatMulOptions(), 2, ", but for BATCH_MATMUL (1)"),
+        (MUL, MulOptions(), 2, ""),
+        (MUL, MulOptions(ActivationFunctionType.TANH), 2, ", but for MUL (1)"),
+    ],
+    ids=["tanh", "product", "mul", "mul with tanh"],
+)
+def test_the_report_names_what_is_computed_at_preparation(op: Op, options: object, feeds: int, named: str) -> None:
+    """By numpy, some of whose functions round by the processor."""
+    _, said = bits(write(_constant(op, options, feeds)), "x86-64-v3")
+    assert said == f"deterministic: the same bits on every processor{named}"
+
+
+def test_the_report_names_what_a_loop_takes_from_preparation() -> None:
+    def body(g: Graph, x: Sequence[int]) -> tuple[int, int]:
+        y = g.op(TANH, [g.const(randn(np.random.default_rng(5), 4, 5))], NoOptions())
+        return next_(g, x[0]), plus(g, x[1], y)
+
+    content = write(while_model([((), INT), ((4, 5), FLOAT)], below(3), body))
+    interpreter = Interpreter(content, delegates=[CLDelegate(deterministic=True)])
+    interpreter.allocate_tensors()
+    assert interpreter.delegation_report().deterministic.endswith(", but for TANH (1)")
+
+
+def test_the_report_names_floats_that_become_integers_on_the_cpu() -> None:
     g = Graph()
-    constant = g.const(np.random.default_rng(4).standard_normal((4, 5)).astype(np.float32))
-    tanh = g.op(TANH, [g.op(ADD, [constant, constant], AddOptions())], NoOptions())
-    y = g.op(ADD, [g.input((4, 5)), tanh], AddOptions())
+    y = g.op(MULTINOMIAL, [g.input((1, 5)), g.const(np.int32(3))], MULTINOMIAL.options(seed=1, seed2=2))
     interpreter = Interpreter(write(model(g.build(y))), delegates=[CLDelegate(deterministic=True)])
     interpreter.allocate_tensors()
-    said = interpreter.delegation_report().deterministic
-    assert said == "deterministic: the same bits on every processor, but for TANH (1)"
+    assert interpreter.delegation_report().deterministic.endswith(", but for MULTINOMIAL (1)")
+
+
+def test_the_first_device_is_that_device() -> None:
+    """The index 0 asks for a device as any other does."""
+    interpreter = Interpreter(write(small_models.chain()), delegates=[CLDelegate(0, deterministic=True)])
+    interpreter.allocate_tensors()
+    report, first = interpreter.delegation_report(), devices()[0]
+    assert bool(report.failures) != isinstance(first, backend.NativeFound)
 
 
 def test_winograds_weights_are_rounded_operation_by_operation() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import litecl
 from litecl.delegate import CLDelegate, Tuning, devices, disk, kept_plans, own_code, plan_key
 from litecl.delegate.native import compiler
 from litecl.interpreter import Interpreter
@@ -38,7 +39,7 @@ CODE = own_code.digest
 @pytest.fixture(autouse=True)
 def _code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that change while the suite runs forbid no entries here."""
-    monkeypatch.setattr(own_code, "IMPORTED_NS", 1 << 62)
+    monkeypatch.setattr(own_code, "_IMPORTED_NS", 1 << 62)
     CODE.cache_clear()
 
 
@@ -243,20 +244,66 @@ def test_plans_to_be_shown_are_made(plans: list[Any], tmp_path: Path) -> None:
 
 def test_changed_code_is_other_code(plans: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any file of another size or time changes the name, and one newer than the process keeps it from being given."""
+    files = own_code._files
     before, listed = own_code.digest(), [*own_code._files(Path(own_code.__file__).parent)]
     assert {Path(name).name for name, *_ in listed} >= {"delegation.py", "plan.py", "chains.py"}
     changed = [(name, size, times[0] + (name.endswith("chains.py")), *times[1:]) for name, size, *times in listed]
     assert changed != listed
-    monkeypatch.setattr(own_code, "_files", lambda folder: changed if Path(folder).name == "delegate" else [])
+    monkeypatch.setattr(
+        own_code, "_files", lambda folder: changed if Path(folder).name == "delegate" else files(folder)
+    )
     CODE.cache_clear()
     assert own_code.digest() not in (None, before)
-    monkeypatch.setattr(own_code, "IMPORTED_NS", max(time for _, _, *times in changed for time in times) - 1)
+    monkeypatch.setattr(own_code, "_IMPORTED_NS", max(time for _, _, *times in changed for time in times) + 1)
     CODE.cache_clear()
     assert own_code.digest() is None
     for _ in range(2):
         _right(tmp_path)
     assert len(plans) == 2
     assert not _entries(tmp_path)
+
+
+def test_another_version_is_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where files have the times of their image, as large as before."""
+    before = own_code.digest()
+    monkeypatch.setattr(litecl, "__version__", "0.0.0")
+    CODE.cache_clear()
+    assert own_code.digest() not in (None, before)
+
+
+def test_compiled_code_is_not_known(plans: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that holds litecl compiled, beside its kernels."""
+    files = own_code._files
+    monkeypatch.setattr(own_code, "_files", lambda folder: (row for row in files(folder) if row[0].endswith(".cl")))
+    CODE.cache_clear()
+    for _ in range(2):
+        _right(tmp_path)
+    assert len(plans) == 2
+    assert not _entries(tmp_path)
+
+
+def test_code_that_changes_while_it_is_imported(
+    plans: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planner that was imported after the digest may be of other files."""
+    own_code.digest()
+    files = own_code._files
+    monkeypatch.setattr(own_code, "_files", lambda folder: ((row[0], row[1] + 1, *row[2:]) for row in files(folder)))
+    for _ in range(2):
+        _right(tmp_path)
+    assert len(plans) == 2
+    assert not _entries(tmp_path)
+
+
+def test_the_time_of_import_is_the_first() -> None:
+    """What was imported before a delegate counts, too."""
+    code = (
+        "import time, litecl, litecl.interpreter\n"
+        "now = time.time_ns()\n"
+        "from litecl.delegate import own_code\n"
+        "assert own_code._IMPORTED_NS < now"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 class _Hostile:
