@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from litecl.converter import causal_lm
+from litecl.converter.carried_states import carry_states
 from litecl.converter.copies import copy_handed_on
 from litecl.converter.emit import emit
 from litecl.converter.fusions import FUSIONS, Fusion
@@ -246,7 +247,7 @@ class Converter(TFLiteAttributes):
     @property
     def fuses_layers(self) -> bool:
         """True if recurrent layers become fused operators rather than loops."""
-        return self._options.get("lstm", "fused") == "fused"
+        return self._options.get("lstm", "fused") != "while"
 
     def register_fusion(self, fusion: Fusion) -> "Converter":
         """Convert composites by ``fusion``. Later registrations are tried first, built-in fusions last."""
@@ -283,7 +284,8 @@ class Converter(TFLiteAttributes):
         finished, data = self._finish(rolled), self._options.get("fp16_safe")
         safe, rescaled = (finished, None) if data is None else half_safe(finished, data)
         quantized, quantization = quantize(safe, how, progress)
-        model = copy_handed_on(quantized)  # last, since other steps join and drop reshapes
+        carried = carry_states(quantized) if self._options.get("lstm") == "variables" else quantized
+        model = copy_handed_on(carried)  # last, since other steps join and drop reshapes
         self.report = replace(report.of(model), quantization=quantization, rescaled=rescaled)
         self._check_custom(model)
         if self.report.warning:

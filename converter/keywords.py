@@ -6,13 +6,15 @@ from typing import Any, Literal, TypedDict
 from litecl.converter.quantization.options import Quantization, Weights, declared
 from litecl.interpreter.errors import ConversionError, brief
 
-_LSTM = ("fused", "while")
+_LSTM = ("fused", "variables", "while")
 
 
 class Options(TypedDict, total=False):
     """The keywords of every ``from_*``.
 
-    lstm: "fused" makes a recurrent layer one operator if possible; "while" keeps its loop.
+    lstm: "fused" makes a recurrent layer one operator if possible; "while" keeps its loop. "variables" is "fused"
+        without the nodes that zero its states, which tflite-micro refuses as integers: every run then goes on from
+        the states of the run before, until ``reset_all_variables()`` or tflite-micro's ``reset()``.
     quantize: None keeps the model in float32. "float16" stores weights as float16, "int8" as int8 with scales, "int4"
         those of dense layers in four bits (dynamic range: activations stay float32). A ``Quantization`` has all
         options, such as integer activations.
@@ -21,7 +23,7 @@ class Options(TypedDict, total=False):
         lists what was rescaled, and what could not be.
     """
 
-    lstm: Literal["fused", "while"]
+    lstm: Literal["fused", "variables", "while"]
     quantize: Quantization | Weights | None
     fp16_safe: Any
 

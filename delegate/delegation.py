@@ -33,6 +33,7 @@ from litecl.interpreter.dynamic_range import is_dynamic
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, ModelError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
 from litecl.interpreter.op import InPlace
+from litecl.interpreter.schema import TensorType
 
 if TYPE_CHECKING:
     from litecl.delegate.planner import Planner
@@ -142,10 +143,16 @@ class CLDelegation:
 
     def _halves(self) -> str:
         """Describe the use of half precision in one line; "" without any."""
-        if self._device is None or not self.options.halves:
+        if self._device is None:
             return ""
-        kept = f"; {counted(len(self._in_float), 'node')} kept in float32" if self._in_float else ""
-        return f"fp16: large weights are halves, arithmetic is in float32{kept}"
+        lines = []
+        if self.options.halves:
+            kept = f"; {counted(len(self._in_float), 'node')} kept in float32" if self._in_float else ""
+            lines.append(f"fp16: large weights are halves, arithmetic is in float32{kept}")
+        ends = (operand for plan in self.plans.values() for operand in (*plan.inputs, *plan.outputs))
+        if any(operand.spec.type == TensorType.FLOAT16 for operand in ends):
+            lines.append("FLOAT16 tensors are float32 within regions, and rounded where they leave one")
+        return "; ".join(lines)
 
     def _detailed(self) -> tuple[NodeRow, ...]:
         works = [work for program in self._programs.values() for work in program.plan.works]

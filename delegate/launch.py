@@ -215,7 +215,7 @@ class Tile:
     """The accumulators of a work-item: ``rows`` x ``vectors`` vectors of ``width`` floats; weights are packed ``panel``
     wide.
 
-    across: the lanes of a vector hold partial sums, not columns; for one row of bytes (kernels_cl/patches.h).
+    across: the lanes of a vector hold partial sums, not columns; of bytes (kernels_cl/patches.h).
     """
 
     rows: int

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from litecl.delegate.analysis import halves
 from litecl.delegate.analysis.explicit import Explicit, explicit
 from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
 from litecl.delegate.backend.protocols import Device, KeepsTensors
@@ -40,8 +41,8 @@ class Planner:
         shapes = {i: [specs[i][t].static_shape for t in model.subgraphs[i].inputs] for i in entries(model)}
         rewritten, known = with_lists_in_place(model, specs, shapes)
         self._changed = {i for i, graph in enumerate(model.subgraphs) if rewritten.subgraphs[i] is not graph}
-        self.planned = explicit(rewritten, known)
-        self.loaded = explicit(model, specs) if self._changed else self.planned
+        self.planned = halves.widened(explicit(rewritten, known))
+        self.loaded = halves.widened(explicit(model, specs)) if self._changed else self.planned
 
     @property
     def learns(self) -> bool:

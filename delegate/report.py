@@ -175,9 +175,10 @@ class DelegationReport:
     phases: the parts of ``build_s``, in seconds by name (``delegate/progress.py``). kernels, copies: of the last
     invoke, with ``profile=True``. warm_up: the progress of a background build.
     failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: unusable devices,
-    with the reason. halves: the use of half precision with ``precision="fp16"``. dynamic_range: how products of float
-    activations and integer weights quantize the activations, "" without such products. deterministic: which nodes give
-    the same bits on every processor, "" if that wasn't asked for. ``warnings`` sums up everything that went wrong.
+    with the reason. halves: the use of half precision, by ``precision="fp16"`` or in FLOAT16 models. dynamic_range: how
+    products of float activations and integer weights quantize the activations, "" without such products. deterministic:
+    which nodes give the same bits on every processor, "" if that wasn't asked for. ``warnings`` sums up everything that
+    went wrong.
     """
 
     device: str

@@ -100,9 +100,9 @@ class Target(Protocol):
         those of any product.
         """
 
-    def tile_across(self, columns: int, depth: int) -> Tile | None:
-        """Return the tile for one row of bytes times few ``columns``, if summing across vectors costs less than padding
-        the columns; else None.
+    def tile_across(self, rows: int, columns: int, depth: int) -> Tile | None:
+        """Return the tile for ``rows`` of bytes times ``columns`` whose vectors hold parts of a row, if summing across
+        vectors costs less than padding the columns; else None.
         """
 
     @property

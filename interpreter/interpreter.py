@@ -23,6 +23,7 @@ from litecl.interpreter.feeding import blank, check_strict, checked, entry_shape
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, TensorSpec
 from litecl.interpreter.html import paragraph
+from litecl.interpreter.numbers import Numbers, computed_as
 from litecl.interpreter.op import InPlace
 from litecl.interpreter.overwritten import difference
 from litecl.interpreter.prepared import Entries, Preparation, Prepared, Shelf
@@ -60,6 +61,8 @@ class Interpreter:
     dynamic_range: how products of float activations and integer weights quantize the activations: "reference" is
         LiteRT's reference kernels, bit for bit; "asymmetric" is XNNPACK, LiteRT's default (docs/quantization.md). None
         is "reference", unless a delegate computes otherwise: ``CLDelegate(dynamic_range=...)`` applies to all nodes.
+    numbers: whose bits integer operators compute where runtimes differ: "reference" is LiteRT's reference kernels,
+        "tflm" tflite-micro's (docs/differences.md). Nodes that differ stay on the CPU.
     num_threads: the most threads of numpy's BLAS while the model runs; one if its products are small. None: as many as
         BLAS has. Delegates have their own ``num_threads``.
 
@@ -92,6 +95,7 @@ class Interpreter:
         time_limit: float | None = None,
         shapes_kept: int | None = None,
         dynamic_range: DynamicRange | None = None,
+        numbers: Numbers = "reference",
     ) -> None:
         self._arguments = _kept(locals())
         source = arguments.one_of(model_path, model_content)
@@ -102,7 +106,7 @@ class Interpreter:
         self._budget = limits.budget(memory_limit, time_limit)
         with refusals("reading a model"):
             self._model = with_custom_ops(read(source), custom_ops or {})
-            self._model = quantized_as(with_one_option(self._model), mode)
+            self._model = computed_as(quantized_as(with_one_option(self._model), mode), numbers)
         if not self._model.subgraphs:
             raise ModelError("the model has no subgraph")
         if differs := difference(self._model):

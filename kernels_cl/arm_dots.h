@@ -1,4 +1,4 @@
-// Dot products by instructions of ARM: DOT4 of quantized.h.
+// Dot products by instructions of ARM: DOT4 and DOT2 of quantized.h, or DOT_ALL of patches.h.
 //
 // Newer processors multiply unsigned bytes by signed ones. Others multiply only signed bytes (PART4), so x is taken as
 // x - 128 by flipping its highest bits. The missing term, 128 times the sum of w's bytes, is the same for every x, so a
@@ -38,4 +38,47 @@ INLINE intv dot_signed(const intv sum, const intv x, const intv w) {
 #ifdef PART4
 #define DOT4(sum, x, w) (PART4(sum, (intv)(x) ^ LEAST_BYTES, w) - REST4(0, w))
 #endif
+#endif
+
+// Helium adds up the products of two vectors of signed bytes or words, but not lane by lane: the compiler makes one
+// instruction of these conversions.
+#if VW == 4 && defined(__ARM_FEATURE_MVE)
+#define LEAST_BYTES ((intv)(int)0x80808080)
+#ifdef WORDS
+typedef short8 parts_of_intv;
+typedef int8 products_of_intv;
+#else
+typedef char16 parts_of_intv;
+typedef int16 products_of_intv;
+#endif
+// Doubles the product, and rounds its upper half.
+inline intv rounded_upper_half(const intv x, const intv m) {
+    intv y;
+    __asm__("vqrdmulh.s32 %q0, %q1, %q2" : "=w"(y) : "w"(x), "w"(m));
+    return y;
+}
+#define MULTIPLY_HIGH rounded_upper_half
+#define AS_PRODUCTS(x) __builtin_convertvector(__builtin_astype(x, parts_of_intv), products_of_intv)
+#define DOT_ALL(sum, x, w) ((sum) + __builtin_reduce_add(AS_PRODUCTS(x) * AS_PRODUCTS(w)))
+#define ADD_ALL(sum, w) ((sum) + __builtin_reduce_add(AS_PRODUCTS(w)))
+inline intv dot_signed(intv sum, const intv x, const intv w) {
+    sum += (x << 24 >> 24) * (w << 24 >> 24) + (x << 16 >> 24) * (w << 16 >> 24);
+    return sum + (x << 8 >> 24) * (w << 8 >> 24) + (x >> 24) * (w >> 24);
+}
+#define PART4(sum, x, w) dot_signed(sum, (intv)(x), (intv)(w))
+#define REST4(rest, w) dot_signed(rest, LEAST_BYTES, (intv)(w))  // to be subtracted
+#endif
+
+// Microcontrollers multiply two pairs of words, which they make of every other byte of a register.
+#if VW == 1 && defined(__ARM_FEATURE_SIMD32) && !defined(__ARM_NEON)
+#define FEW_REGISTERS 1
+#define ODD(x) (as_int(as_uint(x) >> 8 | as_uint(x) << 24))
+inline int even_bytes(const int x) { return __builtin_arm_uxtb16(x); }
+inline int odd_bytes(const int x) { return __builtin_arm_uxtb16(ODD(x)); }
+inline int dot2(const int sum, const int x, const int w) { return __builtin_arm_smlad(x, w, sum); }
+inline int dot_widened(const int sum, const int even, const int odd, const int w) {
+    return dot2(dot2(sum, even, __builtin_arm_sxtb16(w)), odd, __builtin_arm_sxtb16(ODD(w)));
+}
+#define DOT4(sum, x, w) dot_widened(sum, even_bytes(x), odd_bytes(x), w)
+#define DOT2(sum, x, w) dot2(sum, x, w)
 #endif

@@ -7,13 +7,14 @@
 // A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
+#include <delegate.matmul.product.SharedPanel>
 #include <delegate.ops.conv_2d.Convolution>
 
-// Adds up all taps of a tile's pixels. at[r] is the offset of pixel r's first tap, (top[r], left[r]) its position,
-// which may be outside the image.
+// Adds up the taps of a tile's pixels in rows [ky, ky_last) of the kernel, whose weights these are. at[r] is the offset
+// of pixel r's first tap, (top[r], left[r]) its position, which may be outside the image.
 INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x, __global const Weight *weights,
                           __global const float *restrict zeros, __global const Geometry *restrict g, const int at[MR],
-                          const int top[MR], const int left[MR], const int panel_depth) {
+                          const int top[MR], const int left[MR], const int panel_depth, int ky, const int ky_last) {
     int leftmost = 0, rightmost = 0;
     UNROLL for (int r = 0; r < MR; ++r) {
         leftmost = MIN(leftmost, left[r]);
@@ -24,27 +25,32 @@ INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
                        rightmost + g->kernel_width <= g->width;
     const int taps = merged ? 1 : g->kernel_width;
     const int depth = merged ? g->kernel_width * g->channels : g->group_channels;
-    for (int ky = 0; ky < g->kernel_height; ++ky) {
+    for (; ky < ky_last; ++ky) {
         const int dy = ky * g->dilation_y;
         for (int kx = 0; kx < taps; ++kx) {
             const int dx = kx * g->dilation_x, tap = (dy * g->width + dx) * g->channels;
             __global const float *rows[MR];
+            int any = 0;
             UNROLL for (int r = 0; r < MR; ++r) {
                 const int inside =
                     (uint)(top[r] + dy) < (uint)g->height && (merged || (uint)(left[r] + dx) < (uint)g->width);
                 rows[r] = inside ? x + at[r] + tap : zeros;
+                any |= inside;
             }
-            multiply_tile(tile, rows, weights, depth, panel_depth);
+            if (any) multiply_tile(tile, rows, weights, depth, panel_depth);
             weights += depth * PANEL;
         }
     }
 }
 
+// Adds rows [ky, ky_last) of the kernel to a tile, whose sums so far are in `sums` unless ky is the first, and stay
+// there unless ky_last is the last.
 OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const Weight *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict zeros,
                                 __global const float *restrict residual, __global float *restrict out,
-                                __global const Convolution *restrict c, const int m0, const int n0,
-                                const int has_residual, const float low, const float high) {
+                                __global const Convolution *restrict c, const int m0, const int n0, floatv *sums,
+                                const int ky, const int ky_last, const int has_residual, const float low,
+                                const float high) {
     __global const Geometry *restrict g = &c->window;
     const int pixels = PLACES_OF(g);
     floatv tile[MR][NV];
@@ -57,15 +63,20 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
         at[r] = ((image * g->height + top[r]) * g->width + left[r]) * g->channels;
         const int out_y = y * c->out.step_y + c->out.first_y, out_x = column * c->out.step_x + c->out.first_x;
         to[r] = ((image * c->out.height + out_y) * c->out.width + out_x) * c->out.pixel_step + n0;
-        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = ky ? sums[r * NV + j] : LOAD(bias + n0 + j * VW);
         // Rows past the last pixel repeat it.
         if (m0 + r + 1 < pixels && ++column == g->out_width) {
             column = 0;
             if (++y == g->out_height) y = 0, ++image;
         }
     }
-    const int depth = g->kernel_height * g->kernel_width * g->group_channels;
-    multiply_taps(tile, x, panel_at(weights, n0, depth), zeros, g, at, top, left, depth);
+    const int row_depth = g->kernel_width * g->group_channels, depth = g->kernel_height * row_depth;
+    multiply_taps(tile, x, panel_at(weights, n0, depth) + ky * row_depth * PANEL, zeros, g, at, top, left, (ky_last - ky) * row_depth, ky,
+                  ky_last);
+    if (ky_last < g->kernel_height) {
+        UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) sums[r * NV + j] = tile[r][j];
+        return;
+    }
     finish_tile(tile, residual, out, to, VW, pixels - m0, g->group_columns - n0, has_residual, low, high);
 }
 
@@ -84,7 +95,21 @@ KERNEL void conv_2d(ITEM __global const float *restrict x, __global const Weight
     bias += group * group_panels;
     residual += group * g->group_columns;
     out += group * g->group_columns;
+#ifdef LITECL_GPU
     for (int m0 = m_first; m0 < m_last; m0 += MR)
         for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
-            conv_tile(x, weights, bias, zeros, residual, out, c, m0, n0, has_residual, low, high);
+            conv_tile(x, weights, bias, zeros, residual, out, c, m0, n0, 0, 0, g->kernel_height, has_residual, low, high);
+#else
+    // A panel too large for the cache is multiplied row by row of the kernel, each by several tiles.
+    floatv sums[SHARED_PANEL_TILES][MR * NV];
+    const int large = g->kernel_height * g->kernel_width * g->group_channels * PANEL * (int)sizeof(float) >=
+                      SHARED_PANEL_LEAST_BYTES;
+    const int rows = large ? 1 : g->kernel_height, pixels = (large ? SHARED_PANEL_TILES : 1) * MR;
+    for (int m = m_first; m < m_last; m += pixels)
+        for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
+            for (int ky = 0; ky < g->kernel_height; ky += rows)
+                for (int i = 0; i < pixels && m + i < m_last; i += MR)
+                    conv_tile(x, weights, bias, zeros, residual, out, c, m + i, n0, sums[i / MR], ky,
+                              MIN(ky + rows, g->kernel_height), has_residual, low, high);
+#endif
 }

@@ -113,6 +113,12 @@ SHARED WIDE void gather_patches(__global uchar *restrict rows, __global const uc
 }
 #endif
 
+#if defined(ACROSS) && MR > 1
+#define PLAIN_STEP (4 * VW)  // bytes that are read at once, all of which must be the row's if it isn't gathered
+#else
+#define PLAIN_STEP 1
+#endif
+
 // The patches of MR pixels: in x itself, if they can be multiplied as they are, else gathered in rows.
 INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global const uchar *restrict x,
                                         __global const Gather *restrict p, const int m0, const int size,
@@ -121,8 +127,8 @@ INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global 
     return x;
 #else
     __global const Geometry *restrict g = &p->window;
-    if (p->plain && m0 + MR <= PLACES_OF(g)) {
-        const int channels = g->channels;
+    const int channels = g->channels, is_plain = p->plain && (PLAIN_STEP == 1 || channels % PLAIN_STEP == 0);
+    if (is_plain && m0 + MR <= PLACES_OF(g)) {
         x += (size_t)m0 * channels;
         if (GATHER_FLIP == 0) return x;
         gather_bytes(rows, x, MR * channels, size - m0 * channels);
@@ -136,7 +142,15 @@ INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global 
 // The patches as they are multiplied. p->widened: the offset of a work-item's widened patches, if they are widened.
 INLINE __global const Gathered *gathered(__global uchar *restrict rows, __global const uchar *restrict patches,
                                          __global const Gather *restrict p) {
-#ifdef WIDENED
+#ifdef WIDENED_BY_FOURS
+    __global int *words = (__global int *)(rows + p->widened);
+    for (int i = 0; i < p->widened - SLACK; i += 4) {
+        const int four = *(__global const int_u *)(patches + i);
+        *words++ = even_bytes(four);
+        *words++ = odd_bytes(four);
+    }
+    return (__global const Gathered *)(rows + p->widened);
+#elif defined(WIDENED)
     typedef uchar Bytes __attribute__((vector_size(2 * VW), aligned(1)));
     typedef ushort Words __attribute__((vector_size(4 * VW), aligned(1)));
     __global Gathered *words = (__global Gathered *)(rows + p->widened);

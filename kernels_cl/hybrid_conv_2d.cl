@@ -59,7 +59,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const Gathered *restrict rows, __gl
     intv tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = 0;
 #ifdef ACROSS
-    tile[0][0] = multiply_across(rows, weights, p->row_bytes, g->group_columns);
+    multiply_across(tile, rows, weights, p->row_step, p->row_bytes, n0, MIN(g->group_columns - n0, VW));
 #else
     weights = weights_at(weights, column_bytes(RUNS(p), p->run_bytes), n0);
     multiply_gathered(tile, rows, weights, p->row_step, RUNS(p), p->run_bytes, p->run_step);

@@ -82,8 +82,8 @@ INLINE intv looked_up(const Cell *cell, const int table, const intv x) {
     }
 
 INLINE intv requantized(const intv sum, __global const int *stage) {
-    return requantize(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * VW), LOADI(stage + STAGE_ROW_THIRD * VW),
-                      LOADI(stage + STAGE_ROW_RIGHT * VW));
+    return requantize_lanes(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * VW), LOADI(stage + STAGE_ROW_THIRD * VW),
+                            LOADI(stage + STAGE_ROW_RIGHT * VW));
 }
 
 #ifdef PRODUCTS_8

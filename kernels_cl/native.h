@@ -122,6 +122,7 @@ NATIVE_OWN float vload_half(size_t offset, const half *p) { return __builtin_loa
     }
 NATIVE_LOAD_HALVES(__global)
 NATIVE_LOAD_HALVES(__private)
+NATIVE_OWN void vstore_half_rte(float x, size_t offset, __global half *p) { __builtin_store_halff(x, p + offset); }
 NATIVE_OWN void vstore_half4_rte(float4 x, size_t offset, __private half *p) {
     _Pragma("unroll") for (int i = 0; i < 4; ++i) __builtin_store_halff(x[i], p + 4 * offset + i);
 }

@@ -5,8 +5,8 @@
 // Weights of WEIGHT_BITS, 4 or 2, are PACKED to a byte: each byte has the integers at its position in PACKED
 // consecutive fours of the row, the first in its lowest bits, and every run is padded to whole fours of such bytes.
 // They are multiplied in the upper bits of a byte, so that sums are 2^(8 - WEIGHT_BITS) times too large (`narrowed`).
-// ACROSS, for one row and few columns: lanes are elements of the row. weights are then [columns][row_bytes], rows
-// padded with zeros to whole vectors.
+// ACROSS, for one row and few columns, or where one instruction adds up a vector's products: lanes are elements of a
+// row. weights are then [columns][row_bytes], rows padded with zeros to whole vectors.
 // PLAIN, for rows that are multiplied where they are (or the single row of a convolution): their bits are flipped then,
 // not when they are gathered.
 // Macros: MR, NV, PANEL; ACROSS; WEIGHT_BITS; PLAIN; T and WORDS (quantized.h).
@@ -241,27 +241,100 @@ INLINE void multiply_gathered(intv tile[MR][NV], __global const Gathered *restri
             UNROLL for (int r = 0; r < WIDENED_ROWS; ++r) tile[first + r][j] += SUM_PAIRS(pairs[r]);
         }
 }
+#elif MR > 1 && defined(FEW_REGISTERS) && WEIGHT_BITS == 8
+#ifdef WORDS
+typedef uchar Gathered;
+#define STEP 4  // of elements that are multiplied at once
+#define DOT_GATHERED(sum, row, w) DOT2(sum, *(__global const int_u *)(row), w)
+#else
+// Gathered bytes are widened to words once for all columns (gather_patches.h): of every four, the even ones come first.
+#define WIDENED 1
+#define WIDENED_BY_FOURS 1
+typedef ushort Gathered;
+#define STEP 4
+#define DOT_GATHERED(sum, row, w) dot_widened(sum, ((__global const int *)(row))[0], ((__global const int *)(row))[1], w)
+#endif
+
+// sums[r][j] += a run of row r times weights. It has a function of its own, so that no other values take registers.
+OUT_OF_LINE void multiply_run(int sums[MR][NV], __global const Gathered *restrict row,
+                              __global const char *restrict weights, const int row_step, const int run_bytes) {
+    int tile[MR][NV];
+    UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = sums[r][j];
+    for (__global const Gathered *end = row + (run_bytes & ~3); row != end; row += STEP, weights += PANEL * 4)
+        UNROLL for (int j = 0; j < NV; ++j) {
+            const int w = LOADI(weights + j * 4);
+            UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = DOT_GATHERED(tile[r][j], row + r * row_step, w);
+        }
+    UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) sums[r][j] = tile[r][j];
+}
+
+INLINE void multiply_gathered(intv tile[MR][NV], __global const Gathered *restrict rows,
+                              __global const char *restrict weights, const int row_step, const int runs,
+                              const int run_bytes, const int run_step) {
+    int sums[MR][NV];
+    UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) sums[r][j] = tile[r][j];
+    for (int run = 0; run < runs; ++run, rows += run_step, weights += run_bytes / 4 * PANEL * 4)
+        multiply_run(sums, rows, weights, row_step, run_bytes);
+    UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = sums[r][j];
+}
 #else
 typedef uchar Gathered;
 #define multiply_gathered multiply_patches
 #endif
 
 #ifdef ACROSS
-// Each of the first `columns` lanes gets one row of row_bytes, whole ints, times a column's weights.
-INLINE intv multiply_across(__global const uchar *restrict row, __global const char *restrict weights,
-                            const int row_bytes, const int columns) {
-    const int whole = row_bytes / (4 * VW) * (4 * VW);
-    intv sums = 0, last = 0;
-    FIRST(i, (row_bytes - whole) / 4, VW) ((int *)&last)[i] = *(__global const int_u *)(row + whole + 4 * i) ^ ROW_FLIP;
+#ifdef DOT_ALL
+typedef int Across;  // of all lanes at once
+#define PART_ACROSS DOT_ALL
+#ifdef WORDS
+#define REST_ACROSS(rest, w) (rest)
+#else
+#define REST_ACROSS ADD_ALL
+#endif
+#define SUM_ACROSS(sum, rest) ((sum) + 128 * (rest))
+#else
+typedef intv Across;
+#define PART_ACROSS PART
+#define REST_ACROSS REST
+#define SUM_ACROSS(sum, rest) sum_ints((sum) - (rest))
+#endif
+
+// Adds four bytes in each lane of a column's weights, times as many of each row.
+INLINE void add_across(Across sums[MR], Across *rest, const intv x[MR], const intv w) {
+    UNROLL for (int r = 0; r < MR; ++r) sums[r] = PART_ACROSS(sums[r], x[r], w);
+    *rest = REST_ACROSS(*rest, w);
+}
+
+// tile[r][0] += row r, of row_bytes (whole ints), times the weights of the first `columns` <= VW columns from n0 on.
+// Of several rows whole vectors may be read; weights are zeros there.
+INLINE void multiply_across(intv tile[MR][NV], __global const uchar *restrict rows, __global const char *restrict weights,
+                            const int row_step, const int row_bytes, const int n0, const int columns) {
+    const int step = 4 * VW, padded = (row_bytes + step - 1) / step * step;
+    const int whole = MR == 1 ? row_bytes / step * step : padded;
+    int sums[MR][VW];
+    UNROLL for (int r = 0; r < MR; ++r) *(__private intv_u *)sums[r] = tile[r][0];
+    weights += (size_t)n0 * padded;
+#if MR == 1
+    intv last[1] = {0};
+    FIRST(i, (row_bytes - whole) / 4, VW)
+        ((int *)last)[i] = *(__global const int_u *)(rows + whole + 4 * i) ^ ROW_FLIP;
+#endif
     ROLL_FIRST(column, columns, VW) {
-        intv sum = 0, rest = 0;
-        for (int k = 0; k < row_bytes; k += 4 * VW, weights += 4 * VW) {
-            const intv w = LOADI(weights);
-            sum = PART(sum, k < whole ? LOADB(row + k) ^ ROW_FLIP : last, w);
-            rest = REST(rest, w);
+        Across sum[MR], rest = 0;
+        UNROLL for (int r = 0; r < MR; ++r) sum[r] = 0;
+        for (int k = 0; k < whole; k += step, weights += step) {
+            intv x[MR];
+            UNROLL for (int r = 0; r < MR; ++r) x[r] = LOADB(rows + r * row_step + k) ^ ROW_FLIP;
+            add_across(sum, &rest, x, LOADI(weights));
         }
-        ((int *)&sums)[column] = sum_ints(sum - rest);
+#if MR == 1
+        if (whole < padded) {
+            add_across(sum, &rest, last, LOADI(weights));
+            weights += step;
+        }
+#endif
+        UNROLL for (int r = 0; r < MR; ++r) sums[r][column] += SUM_ACROSS(sum[r], rest);
     }
-    return sums;
+    UNROLL for (int r = 0; r < MR; ++r) tile[r][0] = *(__private const intv_u *)sums[r];
 }
 #endif

@@ -68,8 +68,11 @@ inline intv dot2(intv sum, intv x, intv w) { return sum + (x << 16 >> 16) * (w <
 
 // x m / 2^31, halves rounded up (SaturatingRoundingDoublingHighMul, for m >= 0).
 #if VW == 1
+#define HALF_VW 1
 typedef long longh;
 #define AS_LONGH(x) as_long(x)
+#define LOW_HALF(x) (x)
+#define HIGH_HALF(x) 0  // none
 inline intv multiply_high(intv x, intv m) { return (int)(((long)x * m + (1L << 30)) >> 31); }
 #else
 #if VW == 16
@@ -81,7 +84,13 @@ inline intv multiply_high(intv x, intv m) { return (int)(((long)x * m + (1L << 3
 #endif
 typedef JOIN(long, HALF_VW) longh;
 #define AS_LONGH(x) JOIN(as_long, HALF_VW)(x)
+#define LOW_HALF(x) ((x).lo)
+#define HIGH_HALF(x) ((x).hi)
 
+#if VW == 4 && defined(__wasm_simd128__)
+#define WASM_LANES 1
+#include "wasm_lanes.h"
+#else
 // Products of 32-bit integers as 64 bits, of even lanes and of odd ones. AVX2 multiplies even lanes, so odd ones are
 // copied there: a compiler that has shifted them no longer knows how small they are.
 inline longh multiply_even(intv x, intv y) { return (AS_LONGH(x) << 32 >> 32) * (AS_LONGH(y) << 32 >> 32); }
@@ -92,22 +101,49 @@ inline longh multiply_odd(intv x, intv y) { return multiply_even(ODD_LANES(x), O
 inline longh multiply_odd(intv x, intv y) { return (AS_LONGH(x) >> 32) * (AS_LONGH(y) >> 32); }
 #endif
 
+#ifdef MULTIPLY_HIGH
+inline intv multiply_high(intv x, intv m) { return MULTIPLY_HIGH(x, m); }
+#else
 inline intv multiply_high(intv x, intv m) {
     const longh middle = 1L << 30, even = multiply_even(x, m) + middle, odd = multiply_odd(x, m) + middle;
     return (LANES & 1) != 0 ? AS_INTV(odd << 1) : AS_INTV(even >> 31);
 }
 #endif
+#endif
+#endif
+
+// Shifts of each lane by a number of bits of its own, to the right by up to 30; and integers narrowed to results.
+#ifdef WASM_LANES
+#define NARROWED_OUT narrowed_out
+#define SHIFT_LANES_LEFT shift_left_v
+#define SHIFT_LANES_RIGHT shift_right_v
+#else
+#define SHIFT_LANES_LEFT(x, n) ((x) << (n))
+#define SHIFT_LANES_RIGHT(x, n) ((x) >> (n))
+#define NARROWED_OUT(x) CONVERT(x, OUT)
+#endif
+
+// The quotient of a division by a power of two, rounded down, to the nearest, halves away from zero. mask: the power - 1.
+inline intv rounded_quotient(const intv quotient, const intv x, const intv mask) {
+    const intv most = (mask >> 1) - (x >> 31), rest = x & mask;
+    return quotient - ((most - rest) >> 31);  // plus one if the remainder is above a half; nothing can overflow
+}
 
 // x / 2^places, halves away from zero (RoundingDivideByPOT).
 inline intv divide_by_power_v(intv x, intv places) {
-    const intv mask = AS_INTV((((uintv)1) << AS_UINTV(places)) - 1);
-    const intv most = (mask >> 1) - (x >> 31), rest = x & mask;
-    return (x >> places) - ((most - rest) >> 31);  // plus one if the remainder is above a half; nothing can overflow
+    return rounded_quotient(x >> places, x, AS_INTV((((uintv)1) << AS_UINTV(places)) - 1));
 }
 
 // MultiplyByQuantizedMultiplier: x m 2^(left - right - 31), rounded to 32 bits, then once more, halves away from zero.
 inline intv requantize(intv x, intv m, intv left, intv right) {
     return divide_by_power_v(multiply_high(x << left, m), right);
+}
+
+// The same, with shifts of each lane's own.
+inline intv requantize_lanes(const intv x, const intv m, const intv left, const intv right) {
+    const intv y = multiply_high(SHIFT_LANES_LEFT(x, left), m);
+    const intv shifted = right > 30 ? y >> 31 : SHIFT_LANES_RIGHT(y, right);
+    return rounded_quotient(shifted, y, SHIFT_LANES_LEFT((intv)1, right) - 1);
 }
 
 inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
@@ -119,7 +155,6 @@ inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier
 #include "float64.h"
 #if VW == 1
 typedef int inth;
-#define HALF_VW 1
 #define CONVERT_H(x, type) ((type)(x))
 #else
 typedef JOIN(int, HALF_VW) inth;
@@ -172,7 +207,7 @@ inline intv scale(intv x, __global const double *factors) {
 typedef ulong Factor;  // the bits of a float64
 typedef longh wideh;
 
-inline int round_half(const Real y) {
+OUT_OF_LINE int round_half(const Real y) {
     const int right = -y.exponent;
     if (y.mantissa == 0 || right > 54) return 0;
     if (right < 36) return y.negative ? -65536 : 65536;
@@ -186,7 +221,7 @@ inline int round_half(const Real y) {
     return y.negative ? -whole : whole;
 }
 
-inline intv scale(intv x, __global const ulong *factors) {
+OUT_OF_LINE intv scale(intv x, __global const ulong *factors) {
     intv y;
     for (int i = 0; i < VW; ++i) ((int *)&y)[i] = round_half(times(real_of_long(((int *)&x)[i]), real_of_bits(factors[i])));
     return y;
@@ -211,7 +246,9 @@ inline intv clamp_int(intv x, int low, int high) {
 }
 
 // Clamps to the bounds of a result. With SATURATED these are its type's, which narrowing instructions apply.
-#ifdef SATURATED
+#if defined(SATURATED) && defined(NARROWS_SUMS) && defined(WASM_LANES)
+#define BOUNDED(x, low, high) (x)  // narrowed_out saturates
+#elif defined(SATURATED)
 #define LEAST_OUT ((OUT)-1 < (OUT)0 ? -(1 << (8 * sizeof(OUT) - 1)) : 0)
 #define BOUNDED(x, low, high) clamp_int(x, LEAST_OUT, LEAST_OUT + (1 << 8 * sizeof(OUT)) - 1)
 #else
@@ -223,11 +260,16 @@ inline intv clamp_int(intv x, int low, int high) {
 // slot holds the term that rounds the right shift and adds the zero point. With RECTIFIED, in addition, results of
 // negative sums are clamped away and all columns have a right shift: rounding twice then equals rounding down once,
 // applied to the 64-bit product plus all terms. With REAL_FACTORS a float64 takes the slots of the shifts.
-#ifdef RECTIFIED
+#if defined(RECTIFIED) && !defined(MULTIPLY_HIGH)
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
 #if VW == 1
     const long added = ((long)stage[STAGE_ROW_THIRD * step] << 31) + (1L << 30);
     const int upper = (int)(((long)sum * stage[STAGE_ROW_MULTIPLIER * step] + added) >> 32);
+#elif defined(WASM_LANES)
+    const intv m = LOADI(stage + STAGE_ROW_MULTIPLIER * step), third = LOADI(stage + STAGE_ROW_THIRD * step);
+    const longh first = multiply_first(sum, m) + (1L << 30), last = multiply_last(sum, m) + (1L << 30);
+    const longh first_added = WIDENED_LANES(third.lo) << 31, last_added = WIDENED_LANES(third.hi) << 31;
+    const intv upper = UPPER_HALVES(first + first_added, last + last_added);
 #else
     const intv m = LOADI(stage + STAGE_ROW_MULTIPLIER * step);
     const longh added = AS_LONGH(LOADI(stage + STAGE_ROW_THIRD * step));
@@ -235,20 +277,22 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
     const longh even = multiply_even(sum, m) + even_added, odd = multiply_odd(sum, m) + odd_added;
     const intv upper = (LANES & 1) != 0 ? AS_INTV(odd) : AS_INTV(even >> 32);
 #endif
-    return BOUNDED(upper >> (LOADI(stage + STAGE_ROW_RIGHT * step) - 1), low, high);
+    return BOUNDED(SHIFT_LANES_RIGHT(upper, LOADI(stage + STAGE_ROW_RIGHT * step) - 1), low, high);
 }
-#elif defined(FOLDED)
+#elif defined(FOLDED) || defined(RECTIFIED)
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
     const intv right = LOADI(stage + STAGE_ROW_RIGHT * step);
     const intv y = multiply_high(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step));
-    return BOUNDED((y + LOADI(stage + STAGE_ROW_THIRD * step) + (right > 0 ? y >> 31 : (intv)0)) >> right, low, high);
+    const intv rounded = y + LOADI(stage + STAGE_ROW_THIRD * step) + (right > 0 ? y >> 31 : (intv)0);
+    return BOUNDED(SHIFT_LANES_RIGHT(rounded, right), low, high);
 }
 #else
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
 #ifdef REAL_FACTORS
     const intv y = scale(sum, (__global const Factor *)(stage + STAGE_ROW_THIRD * step));
 #else
-    const intv y = requantize(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step), LOADI(stage + STAGE_ROW_THIRD * step), LOADI(stage + STAGE_ROW_RIGHT * step));
+    const intv y = requantize_lanes(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step),
+                                    LOADI(stage + STAGE_ROW_THIRD * step), LOADI(stage + STAGE_ROW_RIGHT * step));
 #endif
     return BOUNDED(y + zero, low, high);
 }
@@ -262,8 +306,12 @@ inline intv finish_wide(const wideh sums[2], __global const int *stage, int low,
     __global const Factor *factors = (__global const Factor *)stage + WIDE_ROW_FACTOR * VW;
 #ifdef cl_khr_fp64
     const inth first = round_half((sums[0] + LOADD(biases)) * LOADD(factors));
+#if VW == 1
+    return clamp_int(first, low, high);
+#else
     const inth second = round_half((sums[1] + LOADD(biases + HALF_VW)) * LOADD(factors + HALF_VW));
     return clamp_int((intv)(first, second), low, high);
+#endif
 #else
     intv y;
     for (int i = 0; i < VW; ++i) {

@@ -20,8 +20,8 @@ KERNEL void quantized_batch_matmul_16(ITEM __global const T *restrict x, __globa
             wideh sums[2] = {0, 0};
             for (int k = 0; k < d->depth; ++k, with += d->columns) {
                 const intv v = load_lanes(with, count) * (int)from[k];
-                sums[0] += CONVERT_H(v.lo, WIDE_TYPE);
-                sums[1] += CONVERT_H(v.hi, WIDE_TYPE);
+                sums[0] += CONVERT_H(LOW_HALF(v), WIDE_TYPE);
+                sums[1] += CONVERT_H(HIGH_HALF(v), WIDE_TYPE);
             }
             const Tv z = CONVERT(finish_wide(sums, stage, d->bounds.low, d->bounds.high), T);
             store_lanes(out + row * d->columns + c, z, count);

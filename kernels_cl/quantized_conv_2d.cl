@@ -6,6 +6,7 @@
 // Sums of words may overflow 32 bits. Those of BLOCK_BYTES of a row do not, and are added up as wide sums.
 // Macros: MR, NV, PANEL; ACROSS, WEIGHT_BITS (patches.h); T, OUT, WORDS, FOLDED, RECTIFIED, SATURATED, REAL_FACTORS,
 // FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where row_factor is not 0.
+#define NARROWS_SUMS 1  // by NARROWED_OUT
 #include "gather_patches.h"
 #include <delegate.quantized.integer_product.QuantizedConvolution>
 
@@ -35,13 +36,20 @@ typedef struct {
 typedef intv Sums;
 #define FINISH(sum, stage) finish_sum(sum, stage, VW, c->bounds.zero, c->bounds.low, c->bounds.high)
 #endif
-#define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_ROWS * VW), OUT)
+#define FINISHED(sum, j) NARROWED_OUT(FINISH(sum, stage + (n0 / VW + j) * STAGE_ROWS * VW))
 
 // One row has few sums, which leaves registers for the rest of the kernel.
 #if MR == 1
 #define TILE_FUNCTION INLINE
 #else
 #define TILE_FUNCTION OUT_OF_LINE WIDE
+#endif
+
+// Rows share what is derived from a stage for WebAssembly.
+#ifdef WASM_LANES
+#define UNROLL_ROWS UNROLL
+#else
+#define UNROLL_ROWS UNROLL_BY_2
 #endif
 
 // MR pixels x NV vectors of columns from n0 on.
@@ -51,7 +59,9 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
                                  const int count, const int n0) {
     __global const Gather *restrict p = &c->gather;
     __global const Geometry *restrict g = &p->window;
+#ifndef ACROSS
     weights = weights_at(weights, column_bytes(RUNS(p), p->run_bytes), n0);
+#endif
 #ifdef WIDE_SUMS
     Sums tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r)
@@ -64,8 +74,8 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
         multiply_gathered(part, rows + k, weights + (size_t)k * PANEL, p->row_step, 1, bytes, 0);
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) {
-                tile[r][j].halves[0] += CONVERT_H(part[r][j].lo, WIDE_TYPE);
-                tile[r][j].halves[1] += CONVERT_H(part[r][j].hi, WIDE_TYPE);
+                tile[r][j].halves[0] += CONVERT_H(LOW_HALF(part[r][j]), WIDE_TYPE);
+                tile[r][j].halves[1] += CONVERT_H(HIGH_HALF(part[r][j]), WIDE_TYPE);
             }
     }
 #else
@@ -75,7 +85,7 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
         UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = WEIGHT_BITS == 8 ? bias : (intv)0;
     }
 #ifdef ACROSS
-    tile[0][0] += multiply_across(rows, weights, p->row_bytes, g->group_columns);
+    multiply_across(tile, rows, weights, p->row_step, p->row_bytes, n0, MIN(g->group_columns - n0, VW));
 #else
     multiply_gathered(tile, rows, weights, p->row_step, RUNS(p), p->run_bytes, p->run_step);
 #endif
@@ -99,7 +109,7 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
         UNROLL for (int r = 0; r < MR; ++r) sums[r][j] = tile[r][j];
     if (columns >= TILE_COLUMNS && count >= MR) {
         UNROLL for (int j = 0; j < NV; ++j)
-            UNROLL_BY_2 for (int r = 0; r < MR; ++r)
+            UNROLL_ROWS for (int r = 0; r < MR; ++r)
                 *(__global Outv_u *)(out + r * g->columns + j * VW) = FINISHED(sums[r][j], j);
         return;
     }

@@ -13,7 +13,7 @@ typedef shortv shortv_u __attribute__((aligned(2)));
 
 inline intv finish(intv sum, __global const int *stage, int low, int high) {
 #ifdef WIDE_SUMS
-    const wideh halves[2] = {CONVERT_H(sum.lo, WIDE_TYPE), CONVERT_H(sum.hi, WIDE_TYPE)};
+    const wideh halves[2] = {CONVERT_H(LOW_HALF(sum), WIDE_TYPE), CONVERT_H(HIGH_HALF(sum), WIDE_TYPE)};
     return finish_wide(halves, stage, low, high);
 #else
     return finish_sum(sum + LOADI(stage), stage, VW, 0, low, high);

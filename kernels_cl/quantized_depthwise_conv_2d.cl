@@ -17,6 +17,7 @@
 #undef VW
 #define VW WIDTH
 #endif
+#define NARROWS_SUMS 1
 #include "quantized.h"
 #include <delegate.ops.quantized.depthwise_conv_2d.QuantizedDepthwise>
 
@@ -76,6 +77,10 @@ INLINE void load_column(intv v[4], const Rows *rows, const int i, __global const
         r[k] = load_bytes(from, inside ? rows->begin[k] : zeros, inside ? rows->last[k] : zeros, rows->count);
 #endif
     }
+#ifdef WASM_LANES
+    transpose_fours(v, r);
+    return;
+#endif
     const intv a = SELECT(0x00ff00ff, r[0], r[1] << 8), b = SELECT(0x00ff00ff, AS_INTV(AS_UINTV(r[0]) >> 8), r[1]);
     const intv c = SELECT(0x00ff00ff, r[2], r[3] << 8), d = SELECT(0x00ff00ff, AS_INTV(AS_UINTV(r[2]) >> 8), r[3]);
     v[0] = SELECT(0x0000ffff, a, c << 16);
@@ -111,14 +116,20 @@ INLINE void add_rows(intv sums[PIXELS][4], const Rows *rows, __global const char
 #endif
 }
 
-// Requantizes the sums of one pixel, back in the order of channels.
-INLINE void finish_pixel(__global T *out, const intv sums[4], __global const int *restrict stage,
-                         __global const QuantizedDepthwise *restrict d, const int count) {
-    intv y[4];
-    UNROLL for (int q = 0; q < 4; ++q)
-        y[q] = finish_sum(sums[q], stage + q * d->lanes, 4 * d->lanes, d->bounds.zero, d->bounds.low, d->bounds.high);
+// Requantizes the q-th sums of a pixel.
+INLINE intv finish_quarter(const intv sums, __global const int *restrict stage,
+                           __global const QuantizedDepthwise *restrict d, const int q) {
+    return finish_sum(sums, stage + q * d->lanes, 4 * d->lanes, d->bounds.zero, d->bounds.low, d->bounds.high);
+}
+
+// Writes the results of one pixel, back in the order of channels.
+INLINE void store_pixel(__global T *out, const intv y[4], const int count) {
+#ifdef WASM_LANES
+    const intv bytes = narrowed_fours(y);
+#else
     const intv even = SELECT(0x000000ff, y[0], y[2] << 16), odd = SELECT(0x000000ff, y[1], y[3] << 16);
     const intv bytes = SELECT(0x00ff00ff, even, odd << 8);
+#endif
 #ifdef PARTIAL
     if (count < CHANNELS) {
         T lanes[CHANNELS];
@@ -174,9 +185,20 @@ INLINE void compute_pixels(__global const uchar *restrict x, __global const char
 #endif
         }
         intv held[PIXELS][4];  // which, unlike sums, may be indexed
-        UNROLL for (int t = 0; t < PIXELS; ++t) UNROLL for (int q = 0; q < 4; ++q) held[t][q] = sums[t][q];
+#ifdef WASM_LANES
+        // pixels share what is derived from the stage
+        UNROLL for (int q = 0; q < 4; ++q)
+            UNROLL for (int t = 0; t < PIXELS; ++t) held[t][q] = finish_quarter(sums[t][q], stage + c0 / 4, d, q);
         ROLL_FIRST(t, MIN(PIXELS, g->out_width), PIXELS)
-            finish_pixel(out + t * g->channels + c0, held[t], stage + c0 / 4, d, g->channels - c0);
+            store_pixel(out + t * g->channels + c0, held[t], g->channels - c0);
+#else
+        UNROLL for (int t = 0; t < PIXELS; ++t) UNROLL for (int q = 0; q < 4; ++q) held[t][q] = sums[t][q];
+        ROLL_FIRST(t, MIN(PIXELS, g->out_width), PIXELS) {
+            intv y[4];
+            UNROLL for (int q = 0; q < 4; ++q) y[q] = finish_quarter(held[t][q], stage + c0 / 4, d, q);
+            store_pixel(out + t * g->channels + c0, y, g->channels - c0);
+        }
+#endif
     }
 }
 

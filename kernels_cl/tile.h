@@ -117,7 +117,7 @@ typedef Halves Halves_u __attribute__((aligned(2)));
 #define LOAD_FLOATS(p) LOAD(p)
 #endif
 #if defined(LITECL_NATIVE)
-#define FROM_HALVES(h) __builtin_convertvector(__builtin_astype(h, VECTOR(half)), floatv)
+#define FROM_HALVES(h) CONVERT(__builtin_astype(h, VECTOR(half)), float)
 #elif defined(__F16C__) && VW == 8
 typedef short Bits __attribute__((vector_size(16)));
 #define FROM_HALVES(h) __builtin_astype(__builtin_ia32_vcvtph2ps256(__builtin_astype(h, Bits)), floatv)

@@ -4,9 +4,9 @@
 // x is [images, height, width, channels], channels >= VW; weights are G w G^T packed in panels (tile.h), [36][columns /
 // PANEL][channels][PANEL]; bias is padded to whole panels; pixels of out (and of a residual) are out_step apart. An
 // image has tiles_y x tiles_x patches.
-// A work-item takes item_patches patches, `block` of them at a time (a multiple of MR), in scratch memory of its own:
-// [36][block][channels], slot_step from point to point, then [36][block][columns padded to whole panels], product_step
-// from point to point.
+// A work-item takes item_patches patches x item_columns columns, whole panels, `block` patches at a time (a multiple of
+// MR), in scratch memory of its own: [36][block][channels], slot_step from point to point, then [36][block][item_columns],
+// product_step from point to point.
 // Macros: MR, NV, PANEL; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include "winograd.h"
@@ -65,17 +65,18 @@ OUT_OF_LINE WIDE void multiply_slots(__global const float *restrict slots, __glo
 // Transforms one slot of products into its output pixels.
 OUT_OF_LINE WIDE void write_patch(__global const float *restrict slot, __global const float *restrict bias,
                                   __global const float *restrict residual, __global float *restrict out,
-                                  const int patch, __global const Winograd *restrict w, const int has_residual,
-                                  const float low, const float high) {
+                                  const int patch, const int n_first, const int n_last,
+                                  __global const Winograd *restrict w, const int has_residual, const float low,
+                                  const float high) {
     __global const Geometry *restrict g = &w->window;
     const int3 at = place(patch, w);
     const size_t corner = (size_t)((at.x * g->out_height + at.y) * g->out_width + at.z) * w->out_step;
     const int tall = MIN(4, g->out_height - at.y), wide = MIN(4, g->out_width - at.z);
-    for (int n = 0; n < g->columns; n += VW) {
+    for (int n = n_first; n < n_last; n += VW) {
         floatv half_done[4][6];
         UNROLL for (int j = 0; j < 6; ++j) {
             floatv column[6], transformed[4];
-            UNROLL for (int i = 0; i < 6; ++i) column[i] = LOAD(slot + (i * 6 + j) * w->product_step + n);
+            UNROLL for (int i = 0; i < 6; ++i) column[i] = LOAD(slot + (i * 6 + j) * w->product_step + n - n_first);
             transform_output(column, transformed);
             UNROLL for (int i = 0; i < 4; ++i) half_done[i][j] = transformed[i];
         }
@@ -115,17 +116,22 @@ KERNEL void winograd(ITEM __global const float *restrict x, __global const float
     const int columns = (g->columns + PANEL - 1) / PANEL * PANEL;
     const int patches = g->images * w->tiles_y * w->tiles_x;
     const int first = ITEM_INDEX(0) * w->item_patches, last = MIN(first + w->item_patches, patches);
-    __global float *slots = scratch + (size_t)ITEM_INDEX(0) * 36 * (w->slot_step + w->product_step);
+    const int n_first = ITEM_INDEX(1) * w->item_columns, n_last = MIN(n_first + w->item_columns, columns);
+    const int row_items = (patches + w->item_patches - 1) / w->item_patches;
+    const size_t item = ITEM_INDEX(1) * row_items + ITEM_INDEX(0);
+    __global float *slots = scratch + item * 36 * (w->slot_step + w->product_step);
     __global float *products = slots + (size_t)36 * w->slot_step;
     for (int patch = first; patch < last; patch += w->block) {
         const int count = MIN(w->block, last - patch);
         for (int i = 0; i < count; ++i) read_patch(x, slots + i * g->channels, patch + i, w);
         for (int p = 0; p < 36; ++p)
-            for (int n = 0; n < columns; n += PANEL)
+            for (int n = n_first; n < n_last; n += PANEL)
                 for (int i = 0; i < count; i += MR)
                     multiply_slots(slots + p * w->slot_step + i * g->channels, weights + (p * columns + n) * g->channels,
-                                   products + p * w->product_step + i * columns + n, count - i, g->channels, columns);
+                                   products + p * w->product_step + i * w->item_columns + n - n_first, count - i,
+                                   g->channels, w->item_columns);
         for (int i = 0; i < count; ++i)
-            write_patch(products + i * columns, bias, residual, out, patch + i, w, has_residual, low, high);
+            write_patch(products + i * w->item_columns, bias, residual, out, patch + i, n_first,
+                        MIN(n_last, g->columns), w, has_residual, low, high);
     }
 }

@@ -1,5 +1,6 @@
 // Dot products by x86 instructions, if there are any for vectors of VW ints: DOT4 and DOT2 of quantized.h.
-// WebAssembly multiplies pairs of words as SSE2 does.
+// WebAssembly multiplies pairs of words as SSE2 does. Its relaxed product of bytes is VNNI's on such a processor, which
+// model.mjs tests at the start (delegate/export/templates).
 //
 // VNNI multiplies four bytes at a time; without it pairs of bytes are widened to words. Its builtin functions took
 // vectors of ints up to clang 21.
@@ -15,11 +16,13 @@
 #define MULTIPLY_PAIRS __builtin_ia32_pmaddwd256
 #elif VW == 4 && defined(__SSE2__)
 #define MULTIPLY_PAIRS __builtin_ia32_pmaddwd128
+#elif VW == 4 && defined(__wasm_relaxed_simd__)
+#define RELAXED_DOT __builtin_wasm_relaxed_dot_i8x16_i7x16_add_s_i32x4
 #elif VW == 4 && defined(__wasm_simd128__)
 #define MULTIPLY_PAIRS __builtin_wasm_dot_s_i32x4_i16x8
 #endif
 
-#if defined(VNNI) || defined(MULTIPLY_PAIRS)
+#if defined(VNNI) || defined(MULTIPLY_PAIRS) || defined(RELAXED_DOT)
 typedef uchar activations_of_intv __attribute__((vector_size(4 * VW)));
 typedef char weights_of_intv __attribute__((vector_size(4 * VW)));
 typedef short words_of_intv __attribute__((vector_size(4 * VW)));
@@ -35,6 +38,13 @@ typedef short words_of_intv __attribute__((vector_size(4 * VW)));
 #define DOT4(sum, x, w) VNNI(vpdpbusd)(sum, x, w)
 #define DOT2(sum, x, w) VNNI(vpdpwssd)(sum, x, w)
 #endif
+#elif defined(RELAXED_DOT)
+typedef signed char bytes_of_intv __attribute__((vector_size(16)));
+typedef int sums_of_intv __attribute__((vector_size(16)));
+#define AS_BYTES(x) __builtin_astype((intv)(x), bytes_of_intv)
+#define DOT4(sum, x, w) \
+    __builtin_astype(RELAXED_DOT(AS_BYTES(w), AS_BYTES(x), __builtin_astype((intv)(sum), sums_of_intv)), intv)
+#define DOT2(sum, x, w) ((sum) + __builtin_wasm_dot_s_i32x4_i16x8(AS_WORDS((intv)(x)), AS_WORDS((intv)(w))))
 #elif defined(MULTIPLY_PAIRS)
 #define DOT2(sum, x, w) ((sum) + MULTIPLY_PAIRS(AS_WORDS((intv)(x)), AS_WORDS((intv)(w))))
 inline intv dot4(const intv sum, const intv x, const intv w) {

@@ -104,6 +104,9 @@ def memory_scale(values: Range) -> Affine:
 
 
 def intermediates(hidden: Affine) -> list[TensorSpec]:
-    """Return the specs of a layer's intermediates: gates (used only by layer normalization) and hidden state."""
-    gates = [TensorSpec(TensorType.INT16, (), quantization=given(_GATE_SCALE, 0)) for _ in _GATES]
-    return [*gates, TensorSpec(TensorType.INT8, (), quantization=hidden)]
+    """Return the specs of a layer's intermediates: gates (used only by layer normalization) and hidden state.
+
+    They only have scales. tflite-micro refuses any element in them, and a scalar, of shape [], has one.
+    """
+    gates = [TensorSpec(TensorType.INT16, (0,), quantization=given(_GATE_SCALE, 0)) for _ in _GATES]
+    return [*gates, TensorSpec(TensorType.INT8, (0,), quantization=hidden)]

@@ -32,6 +32,7 @@ class Explicit:
     stored: by subgraph, the tensors whose values come from the state store, with the variable. written: by subgraph and
     node position, the variables that the node changes, each with the tensor of its new value. results: by subgraph, the
     outputs for a caller on the CPU. refused: nodes (subgraph, position) that cannot be part of a region, and why.
+    halves: by subgraph, the tensors that are FLOAT16 for the CPU and float32 on the device; empty without any.
     """
 
     model: Model
@@ -40,6 +41,7 @@ class Explicit:
     written: Sequence[Mapping[int, Written]]
     results: Sequence[Sequence[int]]
     refused: Mapping[tuple[int, int], str]
+    halves: Sequence[frozenset[int]] = ()
 
 
 def explicit(model: Model, specs: Specs) -> Explicit:

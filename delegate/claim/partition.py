@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
+from litecl.delegate.analysis import halves
 from litecl.delegate.analysis.explicit import Explicit
 from litecl.delegate.cl_op import ClOp, Target
 from litecl.delegate.claim.abilities import beyond
@@ -68,6 +69,9 @@ def why_not(
         return FOLDED
     if (denied := options.why_denied(node.op.name, (index, position))) is not None:
         return denied
+    users = {cl_op.op for cl_op in options.custom_ops}
+    if (as_half := halves.why_not(source, index, position, users)) is not None:
+        return as_half
     if isinstance(node.op, ControlOp):
         if preserve and callees_of(node):
             return f"{node.op.name}: the tensors of its subgraphs are kept, so the CPU runs it"
@@ -75,6 +79,8 @@ def why_not(
         return refusal(index, position, source, inner) or _unfit(inputs, outputs)
     cl_op = options.cl_ops.get(node.op)
     if cl_op is None:
+        if any(op.name == node.op.name for op in options.cl_ops):
+            return f"{node.op.name}: the device computes LiteRT's numbers, not those that the interpreter was asked for"
         return f"no device kernel for {node.op.name}"
     record, results = cl_op.select(inputs, outputs), [*outputs, *(known[t] for t in node.intermediates)]
     more = _COMPLEX if record.of_complex else frozenset()

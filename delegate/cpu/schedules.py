@@ -14,7 +14,9 @@ _REGISTERS: TilesByWidth = {
     16: (TileShape(7, 2, 0.97), TileShape(7, 3, 1.0), TileShape(14, 1, 0.82)),
     8: (TileShape(6, 2, 1.0), TileShape(4, 3, 0.95), TileShape(12, 1, 0.8)),
     4: (TileShape(6, 2, 1.0), TileShape(12, 1, 0.8)),
+    1: (TileShape(4, 4, 1.0),),
 }
+_REGISTERS_OF_BYTES: TilesByWidth = {**_REGISTERS, 1: (TileShape(2, 2, 1.0),)}
 # For few rows that 7 or 6 does not divide, at the cost of another kernel to compile.
 _MORE_REGISTERS: TilesByWidth = {
     **_REGISTERS,
@@ -40,22 +42,37 @@ PRODUCTS: Products = ((5, _REGISTERS), (2, _always(4, 2)), (0, _always(1, 4)))
 """Tiles of a product by its least number of rows. With few rows a tile has as many columns as it has registers."""
 
 _IN_TURNS: Products = ((5, _REGISTERS_IN_TURNS), *PRODUCTS[1:])
-PRODUCTS_BY_KERNEL: Mapping[str, Products] = {"gemm": ((5, _MORE_REGISTERS), *PRODUCTS[1:])}
+_MORE_PRODUCTS: Products = ((5, _MORE_REGISTERS), *PRODUCTS[1:])
+_OF_BYTES: Products = ((5, _REGISTERS_OF_BYTES), *PRODUCTS[1:])
+PRODUCTS_BY_KERNEL: Mapping[str, Products] = {
+    "gemm": _MORE_PRODUCTS,
+    "winograd": _MORE_PRODUCTS,
+    "quantized_conv_2d": _OF_BYTES,
+    "hybrid_conv_2d": _OF_BYTES,
+}
 PRODUCTS_IN_TURNS: Mapping[str, Products] = {"gemm": _IN_TURNS, "winograd": _IN_TURNS}
 """Kernels with other tiles; the second where vectors take turns (``CpuTarget.takes_turns``)."""
 
+AT_ONCE: TilesByWidth = {16: (TileShape(16, 1, 1.0),)}
+"""Tiles that read a panel of large weights once for all patches of a small image, so that memory is never idle."""
+
 PANELS: Mapping[str, int] = {"hybrid_conv_2d": 4}
 """Vectors in a panel of kernels whose products read the same weights for any number of rows; else a tile's."""
+
+ROWS_ACROSS = TileShape(4, 1, 1.0), TileShape(2, 1, 0.9), TileShape(1, 1, 0.6)
+"""Rows that share the weights of a column, where an instruction sums across vectors."""
 
 _LINES_OF_BYTES: TilesByWidth = {
     16: (TileShape(16, 1, 0.94), TileShape(8, 2, 1.0), TileShape(6, 4, 1.0)),
     8: (TileShape(4, 2, 0.9), TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
     4: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
+    1: _REGISTERS_OF_BYTES[1],
 }
 _LINES_OF_FLOATS: TilesByWidth = {
     16: (TileShape(7, 2, 0.97), TileShape(8, 2, 1.0), TileShape(14, 1, 0.85), TileShape(16, 1, 0.88)),
     8: (TileShape(4, 2, 0.9), TileShape(6, 2, 1.0), TileShape(7, 1, 0.8), TileShape(12, 1, 0.9)),
     4: (TileShape(4, 2, 0.9), TileShape(6, 2, 1.0), TileShape(7, 1, 0.8), TileShape(12, 1, 0.9)),
+    1: _REGISTERS[1],
 }
 _LINES_IN_TURNS: TilesByWidth = {**_LINES_OF_FLOATS, 16: (TileShape(8, 1, 1.0), TileShape(7, 1, 0.98))}
 LINES: Mapping[str, TilesByWidth] = {
@@ -73,6 +90,7 @@ BATCHES: TilesByWidth = {
     16: (TileShape(4, 1, 1.0), TileShape(2, 1, 0.6), TileShape(1, 1, 0.55)),
     8: (TileShape(2, 1, 1.0), TileShape(1, 1, 0.55)),
     4: (TileShape(2, 1, 1.0), TileShape(1, 1, 0.55)),
+    1: (TileShape(2, 1, 1.0), TileShape(1, 1, 0.55)),
 }
 """Rows of a batch, which share weights."""
 

@@ -8,18 +8,21 @@ from typing import ClassVar, Literal
 from litecl.delegate.cl_op import CallOn
 from litecl.delegate.cpu import schedules
 from litecl.delegate.launch import Chunks, Grid, Tile, least_waste
+from litecl.delegate.matmul.product import SharedPanel
 from litecl.delegate.target import PLAIN, Macros, Own, Target, TilesByWidth
 from litecl.delegate.tuning import Schedule, TileShape, Tuning
 from litecl.interpreter.dataclass import dataclass
 
 _NARROWEST = 4  # floats in a vector
 _FOUR = 4  # bytes that a lane multiplies at once
+_ITEMS_OF_UNIT = 4  # at least, where tiles share panels
 
 
 @dataclass(frozen=True)
 class CpuTarget:
     """A CPU. vector_width: floats in a register, 8 with AVX2, 16 with AVX-512. compute_units: threads. takes_turns:
-    whether an operation on a vector of 16 takes as long as two on vectors of 8. The rest: see ``Target``.
+    whether an operation on a vector of 16 takes as long as two on vectors of 8. sums_across: whether an instruction
+    adds up the products of two vectors of bytes. The rest: see ``Target``.
     """
 
     vector_width: int
@@ -29,6 +32,7 @@ class CpuTarget:
     local_mem_bytes: int = 0
     tuning: Tuning = field(default_factory=Tuning)
     takes_turns: bool = False
+    sums_across: bool = False
     own: ClassVar[Own] = {}  # what is shared is a CPU's way
 
     @property
@@ -92,9 +96,14 @@ class CpuTarget:
         width, shape = least_waste(fitting or shapes, rows, columns)
         return Tile(shape.rows, shape.vectors, width, (panel if fitting else shape.vectors) * width)
 
-    def tile_across(self, columns: int, depth: int) -> Tile | None:
+    def tile_across(self, rows: int, columns: int, depth: int) -> Tile | None:
         """See ``Target``."""
         width = self.vector_width
+        if self.sums_across:
+            _, shape = least_waste([(width, shape) for shape in schedules.ROWS_ACROSS], rows, columns)
+            return Tile(shape.rows, 1, width, width, across=True)
+        if rows > 1:
+            return None
         plain = self.tile_for("", 1, columns).columns
         packed = -(-columns // plain) * (plain // width) * -(-depth // _FOUR)
         across = columns * (-(-depth // (_FOUR * width)) + schedules.SUM_OF_LANES)
@@ -114,6 +123,8 @@ class CpuTarget:
         own_panels = panels if whole else min(panels, near)
         work = 2 * tile.rows * tile.columns * max(1, depth) * own_panels
         own_bands = filled(kernel, self, bands, products * -(-panels // own_panels), work)
+        if 4 * depth * tile.columns >= SharedPanel.LEAST_BYTES:
+            own_bands = max(own_bands, sharing(self, bands, panels * products))
         return Grid(kernel, (rows, columns, products), (own_bands * tile.rows, own_panels * tile.columns, 1))
 
     def gathered(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
@@ -132,12 +143,10 @@ CpuCall = CallOn[CpuTarget]
 """A node to be lowered for a CPU."""
 
 
-def items(kernel: str, target: Target, work: float = inf, *, once: bool = False) -> int:
-    """Return how many work-items a CPU gets for ``work`` operations. once: at most one per unit."""
+def items(kernel: str, target: Target, work: float = inf) -> int:
+    """Return how many work-items a CPU gets for ``work`` operations."""
     schedule = target.schedule(kernel)
     most = schedule.items_alone if target.compute_units == 1 else target.compute_units * schedule.items_per_unit
-    if once:
-        most = min(most, target.compute_units)
     return max(1, most if work >= most * schedule.least else int(work / schedule.least))
 
 
@@ -151,6 +160,13 @@ def filled(kernel: str, target: Target, count: int, others: int, work: float) ->
     return max(1, min(count, round(wanted / work))) if work else count
 
 
+def sharing(target: Target, bands: int, panels: int) -> int:
+    """Return how many bands of tiles share a large panel, in equal parts, if all of a CPU's units still get work."""
+    units = target.compute_units
+    most = min(SharedPanel.TILES, bands if units == 1 else max(1, bands * panels // (_ITEMS_OF_UNIT * units)))
+    return -(-bands // -(-bands // most))
+
+
 def spread(kernel: str, target: Target, rows: int, columns: int, work: float, groups: int = 1) -> tuple[int, int]:
     """Return how many rows and columns a CPU's work-item computes: all columns, if there are enough rows.
 
@@ -160,6 +176,12 @@ def spread(kernel: str, target: Target, rows: int, columns: int, work: float, gr
     item_rows = -(-rows // min(rows, wanted))
     parts = max(1, wanted // (-(-rows // item_rows) * groups))
     return item_rows, -(-columns // min(columns, parts))
+
+
+def by_unit(target: Target, rows: int, least: int) -> tuple[int, int]:
+    """Return how many parts of rows, of ``least`` or more, and of columns give each of a CPU's units one part."""
+    row_parts = max(1, min(target.compute_units, rows // least))
+    return row_parts, target.compute_units // row_parts
 
 
 def bands(target: Target, rows: int, size_bytes: int) -> int:

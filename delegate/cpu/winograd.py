@@ -5,7 +5,8 @@ from math import prod, sqrt
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Const, Launch, Record, Scratch
-from litecl.delegate.cpu.target import CpuCall, CpuTarget, items
+from litecl.delegate.cpu import schedules
+from litecl.delegate.cpu.target import CpuCall, CpuTarget, by_unit, items
 from litecl.delegate.kit.schedule import Grid, Tile
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.product import packed, panels
@@ -20,12 +21,14 @@ _BLOCK = 32  # columns
 _LINE = 16  # floats, of a cache
 _LEAST_PATCHES = 16  # with fewer, weights four times as large cost more than is gained
 _LARGE_WEIGHTS_BYTES = 1 << 20  # weights too large for the second-level cache are read once for every block
+_FAR_WEIGHTS_BYTES = 1 << 22  # weights whose reading takes longer than a tile loses that is one vector wide
 
 
 @dataclass(frozen=True)
 class Winograd(Record):
-    """Arguments of winograd.cl. tiles_y, tiles_x: patches of an image. block: patches computed at once. slot_step,
-    product_step: floats from one of the 36 points of a block to the next, before and after the products.
+    """Arguments of winograd.cl. tiles_y, tiles_x: patches of an image. item_patches, item_columns: a work-item's share,
+    in whole panels. block: patches computed at once. slot_step, product_step: floats from one of the 36 points of a
+    block to the next, before and after the products.
     """
 
     window: Geometry
@@ -33,6 +36,7 @@ class Winograd(Record):
     tiles_y: int
     tiles_x: int
     item_patches: int
+    item_columns: int
     block: int
     slot_step: int
     product_step: int
@@ -49,19 +53,20 @@ def winograd(call: CpuCall, g: Geometry) -> list[Launch] | None:
     enough = min(g.columns, g.channels) >= max(target.tuning.winograd_channels, target.vector_width)
     if not enough or patches < _LEAST_PATCHES:
         return None
-    tile = target.tile_for("winograd", patches, g.columns)
+    share = _share(patches, g, target)
+    tile = share.tile
     points = transformed(filter_.value)
     if points is None:
         return None
     weights = panels(points, tile.panel)
     added = packed(bias, 1, g.columns, tile.panel, target)
-    widths = g.channels, -(-g.columns // tile.panel) * tile.panel
-    block, item_patches = _share(patches, 4 * 36 * sum(widths), weights.nbytes, tile, target)
-    steps = [_apart(block * width) for width in widths]
-    scratch = Scratch(4 * 36 * sum(steps) * -(-patches // item_patches))
-    shape = Winograd(g, out.step, *tiles, item_patches, block, *steps)
+    widths = g.channels, share.columns
+    steps = [_apart(share.block * width) for width in widths]
+    grid = Grid("winograd", (patches, g.columns), (share.patches, share.columns))
+    scratch = Scratch(4 * 36 * sum(steps) * prod(grid.needed))
+    shape = Winograd(g, out.step, *tiles, share.patches, share.columns, share.block, *steps)
     operands: tuple[Arg, ...] = (x, Const(weights), added.values, call.residual or added.values, out, scratch, shape)
-    launch = Grid("winograd", (patches,), (item_patches,)).launch(
+    launch = grid.launch(
         "winograd",
         (*operands, np.int32(call.residual is not None), *call.activation.bounds),
         tile.defines | call.activation.defines,
@@ -94,11 +99,36 @@ def transformed(weights: Array) -> Array | None:
     return points if np.isfinite(points).all() else None
 
 
-def _share(patches: int, slot_bytes: int, weights_bytes: int, tile: Tile, target: CpuTarget) -> tuple[int, int]:
-    """Return how many patches a work-item computes at once, and in all."""
-    large = weights_bytes > _LARGE_WEIGHTS_BYTES
+@dataclass(frozen=True)
+class _Share:
+    """What a work-item computes: patches, ``block`` of them at a time, x columns."""
+
+    tile: Tile
+    patches: int
+    columns: int
+    block: int
+
+
+def _share(patches: int, g: Geometry, target: CpuTarget) -> _Share:
+    """Divide the patches among work-items; with large weights also the columns, so that each unit reads its own."""
     schedule = target.schedule("winograd")
-    scratch_bytes = schedule.far_bytes if large else schedule.near_bytes  # with large weights and with small ones
-    bands = -(-patches // (tile.rows * items("winograd", target, once=large)))
+    if 4 * 36 * g.columns * g.channels > _LARGE_WEIGHTS_BYTES:
+        scratch_bytes, (rows, parts) = schedule.far_bytes, by_unit(target, patches, _LEAST_PATCHES)
+        tile = _streaming(-(-patches // rows), g, target)
+    else:
+        scratch_bytes, (rows, parts) = schedule.near_bytes, (items("winograd", target), 1)
+        tile = target.tile_for("winograd", patches, g.columns)
+    panels = -(-g.columns // tile.panel)
+    columns = -(-panels // parts) * tile.panel
+    bands = -(-patches // (tile.rows * rows))
+    slot_bytes = 4 * 36 * (g.channels + columns)
     block = min(bands, max(1, scratch_bytes // (slot_bytes * tile.rows))) * tile.rows
-    return block, -(-bands * tile.rows // block) * block
+    return _Share(tile, -(-bands * tile.rows // block) * block, columns, block)
+
+
+def _streaming(patches: int, g: Geometry, target: CpuTarget) -> Tile:
+    """Return the tile for weights that come from memory: a tall one, which reads them least often, if it fits."""
+    at_once = schedules.AT_ONCE.get(target.vector_width, ())
+    far = 4 * 36 * g.columns * g.channels > _FAR_WEIGHTS_BYTES
+    tall = not target.takes_turns and any(patches == n or (far and patches % n == 0) for n in (t.rows for t in at_once))
+    return target.tile_for("winograd", patches, g.columns, among=schedules.AT_ONCE if tall else None)

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from litecl.delegate.export.archive import Sizes, archive
 from litecl.delegate.export.c_names import check_prefix, identifiers
 from litecl.delegate.export.draft import Draft
+from litecl.delegate.export.files import sealed
 from litecl.delegate.export.image import Image, Port
-from litecl.delegate.export.library import objects
+from litecl.delegate.export.library import objects, version
 from litecl.interpreter.schema import TensorType
 
 EXAMPLE = "main.c"
@@ -60,6 +61,9 @@ struct %(prefix)s_inputs {
 struct %(prefix)s_outputs {
 %(outputs)s};
 
+/* A header and a library of different exports do not link. */
+#define %(prefix)s_invoke %(prefix)s_invoke_%(digest)s
+
 /* Runs the model: reads all inputs, writes the outputs; returns %(NAME)s_OK%(errors)s. */
 int %(prefix)s_invoke(const struct %(prefix)s_inputs *inputs, const struct %(prefix)s_outputs *outputs);
 """
@@ -77,6 +81,11 @@ int %(prefix)s_invoke(const struct %(prefix)s_inputs *inputs, const struct %(pre
     if (status) return status;
 %(copies_out)s    return 0;
 }
+"""
+
+_CHECKED = """\
+__attribute__((alias("%(prefix)s_invoke"), visibility("default")))
+int %(prefix)s_invoke_%(digest)s(const struct %(prefix)s_inputs *inputs, const struct %(prefix)s_outputs *outputs);
 """
 
 _MAIN = """\
@@ -111,7 +120,9 @@ def c_files(drawn: Draft, model: str, name: str) -> tuple[dict[str, bytes], Size
         for i, (key, image) in enumerate(drawn.images.items())
     ]
     interface = "".join(entry.interface for entry in entries)
-    content, sizes = archive(objects(drawn, name, interface), name, drawn.machine.compiler())
+    digest = version(drawn, name, interface)
+    checked = "".join(entry.checked(digest) for entry in entries)
+    content, sizes = archive(objects(drawn, name, interface + checked), name, drawn.machine.compiler())
     has_states = any(image.states for image in drawn.images.values())
     header = _HEADER % {
         "model": _comment(model),
@@ -121,10 +132,10 @@ def c_files(drawn: Draft, model: str, name: str) -> tuple[dict[str, bytes], Size
         "arena_bytes": drawn.arena_bytes,
         "constant_bytes": len(drawn.constants),
         "stack_bytes": sizes.stack_bytes,
-        "entries": "".join(entry.declared for entry in entries),
+        "entries": "".join(entry.declared(digest) for entry in entries),
         "reset": "Sets all states as before the first run." if has_states else "Does nothing: the model has no states.",
     }
-    return {f"{name}.h": header.encode(), f"{name}.a": content, EXAMPLE: entries[0].example.encode()}, sizes
+    return {f"{name}.h": header.encode(), f"{name}.a": sealed(content), EXAMPLE: entries[0].example.encode()}, sizes
 
 
 class _Entry:
@@ -137,14 +148,14 @@ class _Entry:
     def _macro(self, kind: str, member: str) -> str:
         return f"{self._prefix}_{kind}_{member}".upper()
 
-    @property
-    def declared(self) -> str:
-        """The part of the header."""
+    def declared(self, digest: str) -> str:
+        """Return the part of the header, for the library with this digest."""
         name = self._name.upper()
         errors = f", or {name}_TOO_MANY_ITERATIONS,\n   which leaves states and outputs as they were"
         return _ENTRY % {
             "macros": self._macros(),
             "prefix": self._prefix,
+            "digest": digest,
             "NAME": name,
             "inputs": self._members("INPUT", self._of_inputs, "const "),
             "outputs": self._members("OUTPUT", self._of_outputs, ""),
@@ -191,6 +202,10 @@ class _Entry:
             "copies_in": copies_in,
             "copies_out": copies_out,
         }
+
+    def checked(self, digest: str) -> str:
+        """Return the C that gives its function the name by which the header calls it."""
+        return _CHECKED % {"prefix": self._prefix, "digest": digest}
 
     @property
     def example(self) -> str:

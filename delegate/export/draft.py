@@ -11,7 +11,7 @@ from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.export.device import ExportFound
 from litecl.delegate.export.image import Constants, Image, first_variables, image_of
 from litecl.delegate.export.machines import ExportMachine
-from litecl.delegate.export.small import SMALL, smaller
+from litecl.delegate.export.small import small_tuning, smaller
 from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.dataclass import dataclass
@@ -59,9 +59,10 @@ def draft(
     the machine cannot run all of it.
     """
     if small:
-        machine, options = smaller(machine), options | {"tuning": SMALL}
+        machine = smaller(machine)
     device = ExportFound(machine.compiler())
-    delegate = CLDelegate(device=device, num_threads=1, strict=True, **options)
+    tuning = small_tuning(device.target().vector_width) if small else machine.tuning
+    delegate = CLDelegate(device=device, num_threads=1, strict=True, **{"tuning": tuning, **options})
     interpreter = Interpreter(model, delegates=[delegate])
     chosen = _signatures(interpreter.model, signature)
     for name, shape in (shapes or {}).items():

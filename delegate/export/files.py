@@ -1,15 +1,20 @@
 """The files of an export, written together: a folder gets all of them or none, and no file of the user's is lost."""
 
+import hashlib
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from litecl.delegate.export.wasm_sections import custom_sections
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import whole_file
 
 MARK = "made by litecl"  # by which an export knows an earlier one's files: in the first line of a text
-_BINARY = (".a", ".wasm")
+SECTION = "litecl"  # of a module of WebAssembly, which has the mark
+UNSEALED = f"{MARK}: {'0' * 64}"  # in a library, whose digest ``sealed`` puts there
+_SEAL = re.compile(rf"{MARK}: ([0-9a-f]{{64}})".encode())
 _LINE_BYTES = 4096
 
 
@@ -27,7 +32,22 @@ def _is_own(path: Path) -> bool:
     if not path.is_file():
         return False
     with open_regular(path) as file:
-        return MARK.encode() in (file.read() if path.suffix in _BINARY else file.readline(_LINE_BYTES))
+        if path.suffix == ".wasm":
+            sections = custom_sections(file.read())
+            return any(name == SECTION.encode() and MARK.encode() in content for name, content in sections)
+        return _is_sealed(file.read()) if path.suffix == ".a" else MARK.encode() in file.readline(_LINE_BYTES)
+
+
+def sealed(content: bytes) -> bytes:
+    """Return a file with its digest in place of UNSEALED: one with other content, such as a library that has a user's
+    objects too, is then not taken for an export.
+    """
+    return content.replace(UNSEALED.encode(), f"{MARK}: {hashlib.sha256(content).hexdigest()}".encode())
+
+
+def _is_sealed(content: bytes) -> bool:
+    unsealed = _SEAL.sub(UNSEALED.encode(), content)
+    return _SEAL.findall(content) == [hashlib.sha256(unsealed).hexdigest().encode()]
 
 
 def write(folder: Path, files: Mapping[str, bytes], examples: Collection[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """The object files of a library: kernels, the walker of their tables, and a C file that holds tables and constants."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 from litecl.delegate.backend.sources import Defines
 from litecl.delegate.export.device import ExportFound
 from litecl.delegate.export.draft import Draft
-from litecl.delegate.export.files import MARK
+from litecl.delegate.export.files import UNSEALED
 from litecl.delegate.export.image import Image
 from litecl.delegate.export.machines import ExportMachine
 from litecl.delegate.kit.shared import packed
@@ -23,6 +24,7 @@ from litecl.interpreter.run.variables import VariableKey
 
 _RUN = "run_region"
 _ALONE = 1  # thread
+_VERSION_DIGITS = 16
 _TYPES = "char", "uchar", "short", "ushort"
 
 # Signatures share the arena. With states, that of one run last has them there; the others' are in the store.
@@ -106,9 +108,10 @@ class ExportLibraries(Libraries):
         return self._objects(units, keys)
 
 
-def objects(drawn: Draft, name: str, interface: str) -> list[bytes]:
+def objects(drawn: Draft, name: str, interface: str, *, apart: bool = False) -> list[bytes]:
     """Return a library's object files, that with the interface first. name: precedes all global symbols. interface: C
-    that calls ``ready``, ``run_I`` of image I, and ``NAME_reset``. Raises KernelBuildError.
+    that calls ``ready``, ``run_I`` of image I, and ``NAME_reset``. apart: whether constants are written to memory at
+    the start. Raises KernelBuildError.
     """
     machine, compiler = drawn.machine, drawn.machine.compiler()
     programs = [image.program for image in drawn.images.values() if image.program is not None]
@@ -120,8 +123,17 @@ def objects(drawn: Draft, name: str, interface: str) -> list[bytes]:
             kernels = ExportLibraries(compiler, macros, drawn.directory, machine).objects(_joined(programs))
         constants = folder / "constants"
         constants.write_bytes(drawn.constants)
-        unit = Unit("model.c", _Source(drawn, name, programs).text(interface, constants), machine.options)
+        unit = Unit(
+            "model.c", _Source(drawn, name, programs).text(interface, None if apart else constants), machine.options
+        )
         return [*compiler.compile([unit]), *kernels]
+
+
+def version(drawn: Draft, name: str, interface: str) -> str:
+    """Return a digest of what a library of an interface computes, and on which data."""
+    programs = [image.program for image in drawn.images.values() if image.program is not None]
+    text = _Source(drawn, name, programs).text(interface, Path("constants"))
+    return hashlib.sha256(text.encode() + drawn.constants).hexdigest()[:_VERSION_DIGITS]
 
 
 def _renamed(programs: Sequence[RegionProgram], name: str, width: int) -> dict[str, str]:
@@ -160,15 +172,16 @@ class _Source:
                     self._stored[state.key] = self._store_bytes
                     self._store_bytes += state.size_bytes
 
-    def text(self, interface: str, constants: Path) -> str:
-        """Return the file. constants: the file of their bytes."""
+    def text(self, interface: str, constants: Path | None) -> str:
+        """Return the file. constants: the file of their bytes; None if they are not part of it."""
         drawn = self._drawn
+        declared = f"static _Alignas(64) u8 constants[{len(drawn.constants)}];\n"
         embedded = f'static const _Alignas(64) u8 constants[] = {{\n#embed "{constants}"\n}};\n'
         store = f"static u8 store[{self._store_bytes}];\nstatic int current;\n"
         return _TEXT % {
-            "mark": MARK,
+            "mark": UNSEALED,
             "declared": self._declared() if self._programs else "",
-            "constants": embedded if drawn.constants else "",
+            "constants": (declared if constants is None else embedded) if drawn.constants else "",
             "arena_bytes": drawn.arena_bytes,
             "store": store if self._stored else "",
             "tables": "".join(self._tables(i, image) for i, image in self._images),

@@ -1,26 +1,31 @@
 """The machines that a model can be exported for, beside those of packs: boards without a system, and WebAssembly."""
 
 from collections.abc import Mapping
+from dataclasses import field
 
+from litecl.delegate.export.web_tiles import WEB_TILES
 from litecl.delegate.native import compiler
 from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.compiler import MISSING, OF_ZIGLANG
 from litecl.delegate.native.kinds import HOST, KINDS, machine
+from litecl.delegate.tuning import Tuning
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError
 
 _NO_PIC = "-fno-pic"  # only a system's loader wants code that runs at any address
 _FRAMES = "-fstack-size-section"  # what archive.py reads
+_NO_DOUBLES = ("-Xclang", "-cl-ext=-cl_khr_fp64")  # which would be software's; kernels have integers for them
 _SYSTEMS = ("linux",)  # whose linkers take ELF archives
 
 
 @dataclass(frozen=True)
 class ExportMachine:
-    """A machine. target: clang's options that select it. options: others for every file."""
+    """A machine. target: clang's options that select it. options: others for every file. tuning: its tiles."""
 
     name: str
     target: tuple[str, ...]
     options: tuple[str, ...] = ()
+    tuning: Tuning = field(default_factory=Tuning)
 
     def compiler(self) -> Compiler:
         """Return the compiler for it. Raises DeviceNotFound without one, KernelBuildError for another than ziglang's,
@@ -35,14 +40,16 @@ class ExportMachine:
 
 
 _BARE: Mapping[str, ExportMachine] = {
-    name: ExportMachine(name, ("-target", triple, *options), (_NO_PIC, _FRAMES))
-    for name, triple, options in (
-        ("cortex-m55", "thumbv8.1m.main-none-eabihf", ("-mcpu=cortex-m55",)),
-        ("cortex-m4", "thumbv7em-none-eabihf", ("-mcpu=cortex-m4",)),
-        ("riscv32imc", "riscv32-unknown-none-elf", ("-march=rv32imc", "-mabi=ilp32")),
+    name: ExportMachine(name, ("-target", triple, *options), (_NO_PIC, _FRAMES, *others))
+    for name, triple, options, others in (
+        ("cortex-m55", "thumbv8.1m.main-none-eabihf", ("-mcpu=cortex-m55",), ()),
+        ("cortex-m4", "thumbv7em-none-eabihf", ("-mcpu=cortex-m4",), _NO_DOUBLES),
+        ("riscv32imc", "riscv32-unknown-none-elf", ("-march=rv32imc", "-mabi=ilp32"), _NO_DOUBLES),
     )
 }
-WEB = ExportMachine("wasm32", ("-target", "wasm32-freestanding", "-msimd128", "-mbulk-memory"), (_NO_PIC,))
+_WASM = "-target", "wasm32-freestanding", "-msimd128", "-mbulk-memory"
+WEB = ExportMachine("wasm32", _WASM, (_NO_PIC,), WEB_TILES)
+WEB_RELAXED = ExportMachine("wasm32 with relaxed SIMD", (*_WASM, "-mrelaxed-simd"), (_NO_PIC,), WEB_TILES)
 
 
 def names() -> list[str]:

@@ -6,18 +6,23 @@ from litecl.delegate.cpu.schedules import DEFAULTS
 from litecl.delegate.export.machines import ExportMachine
 from litecl.delegate.tuning import TileShape, Tuning
 
-_ROWS, _PIXELS = TileShape(2, 1, 1.0), TileShape(1, 1, 1.0)
+_PIXELS = TileShape(1, 1, 1.0)
 _PRODUCTS = "gemm", "conv_2d", "conv_3d", "conv_lines", "quantized_conv_2d", "hybrid_conv_2d"
 _DEPTHWISE = "depthwise_conv_2d", "quantized_depthwise_conv_2d", "quantized_depthwise_pairs"
-SMALL = Tuning(
-    winograd_channels=1e9,  # its weights take four times as much memory
-    schedules={
-        **{kernel: replace(DEFAULTS[kernel], tiles=(_ROWS,)) for kernel in _PRODUCTS},
-        **{kernel: replace(DEFAULTS[kernel], tiles=(_PIXELS,)) for kernel in _DEPTHWISE},
-    },
-)
+
+
+def small_tuning(width: int) -> Tuning:
+    """Return the settings for a vector's width."""
+    rows = TileShape(2, 2 if width == 1 else 1, 1.0)
+    return Tuning(
+        winograd_channels=1e9,  # its weights take four times as much memory
+        schedules={
+            **{kernel: replace(DEFAULTS[kernel], tiles=(rows,)) for kernel in _PRODUCTS},
+            **{kernel: replace(DEFAULTS[kernel], tiles=(_PIXELS,)) for kernel in _DEPTHWISE},
+        },
+    )
 
 
 def smaller(machine: ExportMachine) -> ExportMachine:
     """Return a machine whose compiler optimizes for size."""
-    return replace(machine, options=(*machine.options, "-Oz"))
+    return replace(machine, options=(*machine.options, "-Oz", "-mno-outline"))

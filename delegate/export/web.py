@@ -1,25 +1,33 @@
 """A model for the web: model.wasm, a module of JavaScript with its types, and an example page."""
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
 from litecl.delegate.export.draft import Draft
-from litecl.delegate.export.files import MARK
+from litecl.delegate.export.files import MARK, SECTION
 from litecl.delegate.export.image import Port
 from litecl.delegate.export.library import objects
-from litecl.delegate.export.machines import WEB
+from litecl.delegate.export.machines import WEB, WEB_RELAXED
+from litecl.delegate.export.wasm_sections import custom_section
 from litecl.delegate.native import clang
 from litecl.delegate.native.processes import run
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.schema import TensorType
 
 EXAMPLE = "index.html"
+RELAXED = "model.relaxed.wasm"
+WEIGHTS = "model.weights"
 FILES = "model.wasm", "model.mjs", "model.d.mts"  # beside the example
 _STACK_BYTES = 1 << 18  # kernels' local memory is on the stack
 _EXPORTED = ("model_ready", "model_run", "model_reset", "model_arena", "model_constants")
+_RELAXED_DOT = bytes((0xFD, 0x93, 0x02))  # i32x4.relaxed_dot_i8x16_i7x16_add_s
+_DIGITS = 16  # that tell one export from another
+_WEIGHTS_START = 64  # of constants in a file of their own
 _UNDEFINED = "undefined symbol"
 
 _INTERFACE = """\
@@ -47,18 +55,41 @@ _ARRAYS: Mapping[TensorType, str] = {
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def web_files(drawn: Draft, model: str) -> dict[str, bytes]:
-    """Return the files of a module by name. model: the name of its file. Raises KernelBuildError."""
-    cases = "".join(f"        case {i}: return run_{i}();\n" for i in range(len(drawn.images)))
-    module = _module(objects(drawn, "model", _INTERFACE % {"cases": cases, "constants": _place_of_constants(drawn)}))
+def web_files(drawn: Draft, model: str, *, relaxed: bool = False, apart: bool = False) -> dict[str, bytes]:
+    """Return the files of a module by name. model: the name of its file. relaxed: add a module with relaxed SIMD, for
+    engines that have it. apart: put constants into a file of their own.
+
+    Raises KernelBuildError.
+    """
+    machines = {"model.wasm": drawn.machine} | ({RELAXED: WEB_RELAXED} if relaxed else {})
+    parts = {name: _objects(replace(drawn, machine=machine), apart) for name, machine in machines.items()}
+    modules = {name: _module(each) for name, each in parts.items()}
+    needs_dots = any(_RELAXED_DOT in kernel for kernel in parts.get(RELAXED, ())[1:])
+    mark = f"{MARK} {hashlib.sha256(b''.join(modules.values()) + drawn.constants).hexdigest()[:_DIGITS]}"
+    contents = {name: module + custom_section(SECTION, mark) for name, module in modules.items()}
+    if apart:
+        contents[WEIGHTS] = mark.ljust(_WEIGHTS_START - 1).encode() + b"\n" + drawn.constants
     limit = "" if (most := drawn.options.max_loop_iterations) is None else f"a loop took more than {most} iterations"
     named = re.sub(r"[^ -~]", "?", model)
+    values = {
+        "LIMIT": limit,
+        "RELAXED": ("dots" if needs_dots else "any") if relaxed else "",
+        "MARK": mark,
+        "WEIGHTS": len(drawn.constants) if apart else 0,
+    }
+    script = {name: json.dumps(value) for name, value in values.items()}
     texts = {
-        "model.mjs": _template("model.mjs", MODEL=named, LIMIT=json.dumps(limit), SIGNATURES=_signatures(drawn)),
+        "model.mjs": _template("model.mjs", MODEL=named, SIGNATURES=_signatures(drawn), **script),
         "model.d.mts": _template("model.d.mts", MODEL=named, SIGNATURES=_types(drawn)),
         EXAMPLE: _template(EXAMPLE, MODEL=escape(model)),
     }
-    return {"model.wasm": module} | {name: text.encode() for name, text in texts.items()}
+    return contents | {name: text.encode() for name, text in texts.items()}
+
+
+def _objects(drawn: Draft, apart: bool) -> list[bytes]:
+    cases = "".join(f"        case {i}: return run_{i}();\n" for i in range(len(drawn.images)))
+    interface = _INTERFACE % {"cases": cases, "constants": _place_of_constants(drawn)}
+    return objects(drawn, "model", interface, apart=apart)
 
 
 def _place_of_constants(drawn: Draft) -> str:
@@ -78,7 +109,7 @@ def _module(parts: Sequence[bytes]) -> bytes:
             if _UNDEFINED not in str(error):
                 raise
             run((*_with_libc(zig), *(f"-Wl,{flag}" for flag in exported), "-o", str(module), *paths))
-        return module.read_bytes() + _custom_section("litecl", MARK)
+        return module.read_bytes()
 
 
 def _with_libc(zig: str) -> tuple[str, ...]:
@@ -86,12 +117,6 @@ def _with_libc(zig: str) -> tuple[str, ...]:
     stack = f"-Wl,-z,stack-size={_STACK_BYTES}"
     options = ("-mexec-model=reactor", "-nostartfiles", "-Wl,--no-entry", "-Wl,--strip-all", stack, "-lm")
     return (zig, "cc", "-target", "wasm32-wasi", *options)
-
-
-def _custom_section(name: str, text: str) -> bytes:
-    """Return a section of a module that engines ignore; both texts are short."""
-    content = bytes([len(name)]) + name.encode() + text.encode()
-    return bytes([0, len(content)]) + content
 
 
 def _signatures(drawn: Draft) -> str:
@@ -136,7 +161,7 @@ def _types(drawn: Draft) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _template(name: str, **texts: str) -> str:
+def _template(name: str, /, **texts: str) -> str:
     """Return a file of templates/ with texts in place of their names between @; what stands in a text stays."""
     content = (_TEMPLATES / name).read_text(encoding="utf-8")
     return re.sub("@([A-Z]+)@", lambda match: texts[match[1]], content)

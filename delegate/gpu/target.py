@@ -130,7 +130,7 @@ class GpuTarget:
         """Give each work-item a tile; adjacent ones take adjacent panels (``ROW_ITEM`` in kernels_cl/tile.h)."""
         return self._grouped(Grid(kernel, (*size[:2], products), (tile.rows, tile.columns, 1), order=(1, 0, 2)))
 
-    def tile_across(self, columns: int, depth: int) -> Tile | None:
+    def tile_across(self, rows: int, columns: int, depth: int) -> Tile | None:
         """Return none: work-items are lanes."""
         return None
 

@@ -9,6 +9,7 @@ from litecl.delegate.matmul.geometry import Geometry, matrix
 from litecl.interpreter.dataclass import dataclass
 
 _LINE = 64  # bytes of a cache line
+_FOUR = 4  # bytes that are widened at once where vectors are single numbers
 _MOST_WIDENED = 8  # lanes up to which kernels may widen bytes to words: CPUs with wider vectors multiply bytes
 
 
@@ -134,8 +135,8 @@ def patches(
     """
     g = matrix(g.pixels, g.depth, g.columns) if g.is_product else g
     groups = groups or Groups(g.groups, g.group_channels, g.group_columns)
-    one_row = across and (g.pixels, groups.count) == (1, 1)
-    few = target.tile_across(g.group_columns, g.depth) if one_row else None
+    is_across = across and groups.count == 1
+    few = target.tile_across(g.pixels, g.group_columns, g.depth) if is_across else None
     dense = (
         not few
         and g.dilation_x == 1
@@ -159,7 +160,7 @@ def patches(
 def _line_tile(kernel: str, g: Geometry, target: Target) -> Tile | None:
     """Return the tile that covers output lines with the least waste; None if that is too much."""
     among = target.line_tiles.get(kernel)
-    if among is None:
+    if among is None or (target.vector_width == 1 and g.stride_x * g.channels % _FOUR):
         return None
     tile = target.tile_for(kernel, g.out_width, g.columns, among=among)
     return tile if g.out_width >= _LEAST_SHARE * -(-g.out_width // tile.rows) * tile.rows else None

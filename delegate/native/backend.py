@@ -24,7 +24,11 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, DeviceNotFound
 
 _NAME = "native"
-_WIDTHS = (("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4))  # floats in a register
+_ACROSS = "__ARM_FEATURE_MVE"  # Helium
+_WIDTHS = (  # floats in a register; the last are microcontrollers
+    *(("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4), (_ACROSS, 4)),
+    *(("__wasm_simd128__", 4), ("__ILP32__", 1)),
+)
 _IN_TURNS = frozenset({"__znver4__"})  # they execute a vector of 16 floats in two passes
 
 _STEADY_WIDTH = 8  # of vectors that give the same bits everywhere: a register of AVX2, half of one of AVX-512
@@ -74,7 +78,8 @@ class NativeFound:
             return CpuTarget(_STEADY_WIDTH, self.threads, local_mem_bytes=_LOCAL_BYTES)
         width = next((width for macro, width in _WIDTHS if macro in macros), 4)
         turns = not _IN_TURNS.isdisjoint(macros)
-        return CpuTarget(width, self.threads, local_mem_bytes=_LOCAL_BYTES, takes_turns=turns)
+        across = _ACROSS in macros
+        return CpuTarget(width, self.threads, local_mem_bytes=_LOCAL_BYTES, takes_turns=turns, sums_across=across)
 
     def steadied(self) -> Self:
         """Return the same, computing the same bits as every other processor. Raises DelegateError if this can't."""

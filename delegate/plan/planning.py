@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from litecl.delegate.analysis.explicit import Explicit
 from litecl.delegate.cl_op import DeviceOp, Operand, Target
 from litecl.delegate.claim.region import Region
+from litecl.delegate.plan import halves
 from litecl.delegate.plan.graph import RegionGraph, region_graph
 from litecl.delegate.plan.grouping import gathered
 from litecl.delegate.plan.inline import Origin, inlined
@@ -28,22 +29,26 @@ def plan(
     observe: Observer | None = None,
     owned: Collection[int] = (),
     in_float: Collection[Origin] = (),
-    halves: bool = False,
+    in_halves: bool = False,
 ) -> Plan:
     """Fuse and lower a region's nodes, with the subgraphs that they run, and assign memory.
 
-    owned: inputs that may be overwritten. The others: see ``Request``.
+    owned: inputs that may be overwritten. in_halves: ``Request.halves``. The others: see ``Request``.
     """
-    request = Request(source.model, source.specs, target, alignment, cl_ops, observe, in_float, halves)
+    request = Request(source.model, source.specs, target, alignment, cl_ops, observe, in_float, in_halves)
     old, new = variables(request, region)
     graph = _graph(request, region, {v.before: x for v, x in old.items() if v.before is not None} | new, owned)
     lowered = lower(request, graph, new.values())
-    inputs = {t: lowered.operands.get(t) or Operand(graph.specs[t]) for t in region.inputs}
+    read = {t: lowered.operands.get(t) or Operand(graph.specs[t]) for t in region.inputs}
+    narrow = source.halves[region.subgraph] if source.halves else frozenset()
+    first = (region.subgraph, region.nodes[0])
+    inputs, loads = halves.entering(read, narrow, lowered.operands, first, target)
     states, outputs, copies = results(request, region, lowered, inputs, old, new)
-    steps = numbered([*lowered.steps, *copies])
+    outputs, stores = halves.leaving(outputs, region.outputs, narrow, lowered.last, target)
+    steps = numbered([*loads, *lowered.steps, *copies, *stores])
     aliases, slots = lowered.aliases, slots_of(steps, states, alignment)
     steps = own(target, gathered)(steps, slots, lambda operand: place_of(operand, aliases))
-    overwritten = frozenset(lowered.overwritten).intersection(region.inputs)
+    overwritten = frozenset(lowered.overwritten).intersection(region.inputs) - narrow
     apart = frozenset(operand for t in overwritten if lowered.root(operand := inputs[t]) is operand)
     lives = lifetimes(steps, [*inputs.values(), *old.values()], outputs, aliases, slots)
     usages = tuple(usage for usage in lives if usage.key not in apart)

@@ -34,7 +34,7 @@ class Sums:
         return self.factor(sums).reshape(*rows.shape[:-1], sums.shape[1])
 
 
-Part = tuple[TensorSpec, TensorSpec | None, np.float32]
+Part = tuple[TensorSpec, TensorSpec | None, np.float32 | float]
 """Weights [outputs, depth], bias and factor."""
 
 

@@ -147,9 +147,14 @@ def _products(a: TensorSpec, b: TensorSpec) -> Run:
 
 def divide(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
     """Return the quotient, by a reciprocal in fixed point."""
-    symmetric(a, b, output)
     x_scale, y_scale, scale = (np.float32(scale_of(spec)) for spec in (a, b, output))
-    factor = fixed_point.quantize_multiplier(x_scale / (y_scale * scale))  # in float32, as in TFLite
+    return divide_by_factor(options, a, b, output, float(x_scale / (y_scale * scale)))  # in float32, as in TFLite
+
+
+def divide_by_factor(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec, real: float) -> Run:
+    """Return the quotient times a real factor."""
+    symmetric(a, b, output)
+    factor = fixed_point.quantize_multiplier(real)
 
     def function(x: Array, y: Array) -> Array:
         if not np.all(y):

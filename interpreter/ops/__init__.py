@@ -102,6 +102,7 @@ MODULES = Modules(
             "STABLEHLO_ADD STABLEHLO_AND STABLEHLO_CASE STABLEHLO_GATHER STABLEHLO_MAXIMUM STABLEHLO_MINIMUM "
             "STABLEHLO_MULTIPLY STABLEHLO_PAD STABLEHLO_SCATTER STABLEHLO_SHIFT_LEFT"
         ),
+        "stablehlo_sort": "STABLEHLO_SORT",
         "stateless_random": (
             "litecl.StatelessIntegers litecl.StatelessKey litecl.StatelessMultinomial litecl.StatelessNormal "
             "litecl.StatelessTruncatedNormal litecl.StatelessUniform"

@@ -4,6 +4,7 @@ from functools import reduce
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import halves
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require, types
@@ -25,4 +26,4 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [np.asarray(reduce(np.add, terms))]
 
 
-ADD_N = Op("ADD_N", options=NoOptions, infer=_infer, run=_run)
+ADD_N = halves.also(Op("ADD_N", options=NoOptions, infer=_infer, run=_run))

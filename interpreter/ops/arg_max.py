@@ -1,10 +1,12 @@
 """ARG_MAX and ARG_MIN: the first position of the largest or smallest element along one axis."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import halves
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
@@ -55,15 +57,8 @@ def _arg(name: str, options: type, function: Callable[..., Any], lost: float) ->
         x, axis = require.arrays(inputs, 2)
         return [np.asarray(_of_numbers(function, lost, x, int(axis.item())), options.output_type.dtype)]
 
-    return Op(
-        name,
-        options=options,
-        infer=infer,
-        run=run,
-        versions=range(1, 4),
-        lowest=lowest.integers(2),
-        integers=TELLING_OF_BYTES,
-    )
+    op = Op(name, options=options, infer=infer, run=run, versions=range(1, 4))
+    return halves.also(replace(op, lowest=lowest.integers(2), integers=TELLING_OF_BYTES))
 
 
 ARG_MAX = _arg("ARG_MAX", ArgMaxOptions, np.argmax, -np.inf)

@@ -41,8 +41,8 @@ def _last_two(shape: Shape, adjoint: bool) -> tuple[int, int]:
 
 def _infer(options: BatchMatMulOptions, inputs: Specs) -> list[TensorSpec]:
     x, y = require.present(inputs, 2)
-    require.types(x, (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.INT8, TensorType.INT16))
-    require.factors(x, y, (TensorType.FLOAT16,) if halves.is_half(x) else (*hybrid.WEIGHTS, TensorType.INT16))
+    require.types(x, (TensorType.FLOAT32, TensorType.INT8, TensorType.INT16))
+    require.factors(x, y, (*hybrid.WEIGHTS, TensorType.INT16))
     for spec in (x, y):
         require.rank(spec, at_least=2, at_most=5)
     return [TensorSpec(x.type, output_shape(options, x.static_shape, y.static_shape))]
@@ -73,8 +73,6 @@ def _bind(options: BatchMatMulOptions, inputs: Specs, outputs: Sequence[TensorSp
     (x,) = require.present(inputs, 1)
     if x.type == TensorType.FLOAT32:
         return _bind_hybrid(options, inputs, outputs)
-    if halves.is_half(x):
-        return halves.in_floats(_run, outputs)
     return _sums if outputs[0].type == TensorType.INT32 else _integer(options, inputs, outputs[0])
 
 
@@ -103,14 +101,16 @@ def _integer(options: BatchMatMulOptions, inputs: Specs, output: TensorSpec) -> 
     return run
 
 
-BATCH_MATMUL = Op(
-    "BATCH_MATMUL",
-    versions=range(1, 5),
-    options=BatchMatMulOptions,
-    infer=_infer,
-    run=_run,
-    bind=_bind,
-    declared_types=True,
-    integers=PLAIN,
-    lowest=lowest.integers(2, 3),
+BATCH_MATMUL = halves.also(
+    Op(
+        "BATCH_MATMUL",
+        versions=range(1, 5),
+        options=BatchMatMulOptions,
+        infer=_infer,
+        run=_run,
+        bind=_bind,
+        declared_types=True,
+        integers=PLAIN,
+        lowest=lowest.integers(2, 3),
+    )
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import bfloat16
+from litecl.interpreter.arithmetic import bfloat16, halves
 from litecl.interpreter.arithmetic import quantized_binary as quantized
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
@@ -51,12 +51,14 @@ def binary(
     bound: quantized.Bound | None = None,
     lowest: Lowest | None = None,
     integers: Integers | InFloat | None = None,
+    options: type | None = None,
 ) -> Op:
-    """Return the operator without options that applies ``function``.
+    """Return the operator that applies ``function``, to FLOAT16 too if it takes FLOAT32.
 
     result: the result's type, None for the inputs'. stored: the types that may be quantized. bound: makes the kernel
-    for quantized inputs, None if they are used unchanged.
+    for quantized inputs, None if they are used unchanged. options: options that name a fused activation, if any.
     """
+    fuses = options is not None
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
         a, b = require.present(inputs, 2)
@@ -68,11 +70,13 @@ def binary(
     def run(options: Any, inputs: Inputs) -> list[Array]:
         a, b = require.arrays(inputs, 2)
         with np.errstate(all="ignore"):
-            return [np.asarray(function(a, b), a.dtype if result is None else result.dtype)]
+            values = np.asarray(function(a, b), a.dtype if result is None else result.dtype)
+        return [activation.apply(options.fused_activation_function, values) if fuses else values]
 
     bind = _bind(run, bound) if bound or TensorType.BFLOAT16 in allowed else None
-    op = Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
-    return replace(op, lowest=lowest, integers=integers)
+    op = Op(name, options=NoOptions if options is None else options, infer=infer, run=run, bind=bind, versions=versions)
+    op = replace(op, lowest=lowest, integers=integers)
+    return halves.also(op) if TensorType.FLOAT32 in allowed else op
 
 
 def _bind(run: Run, bound: quantized.Bound | None) -> Bind:
@@ -97,14 +101,9 @@ def _arithmetic(
     integers: Integers | InFloat | None = None,
 ) -> Op:
     """Return an operator whose options name a fused activation."""
-    plain = binary(name, function, allowed, stored=quantized.QUANTIZED, bound=bound, lowest=lowest, integers=integers)
-
-    def run(options: Any, inputs: Inputs) -> list[Array]:
-        (result,) = plain.run(NoOptions(), inputs)
-        return [activation.apply(options.fused_activation_function, result)]
-
-    chosen = replace(plain, options=options, run=run, versions=versions)
-    return replace(chosen, declared_types=declared_types, sets_types=not declared_types)
+    stored = quantized.QUANTIZED
+    op = binary(name, function, allowed, versions, None, stored, bound, lowest, integers, options)
+    return replace(op, declared_types=declared_types, sets_types=not declared_types)
 
 
 _ROOT = 0.5  # the exponent
@@ -156,14 +155,13 @@ def _shift_right(a: Array, b: Array) -> Array:
     return np.asarray(np.right_shift(a, np.clip(b, 0, width - 1).astype(a.dtype)))
 
 
-_HALF = TensorType.FLOAT16
 _SIGNED = (TensorType.INT8, TensorType.INT16)
 
 ADD = _arithmetic(
     "ADD",
     AddOptions,
     np.add,
-    (*types.NUMBER, TensorType.INT16, _HALF),
+    (*types.NUMBER, TensorType.INT16),
     range(1, 7),
     quantized.add,
     integers=ADDING,
@@ -183,7 +181,7 @@ MUL = _arithmetic(
     "MUL",
     MulOptions,
     np.multiply,
-    (*types.NUMBER, TensorType.INT16, TensorType.UINT32, TensorType.COMPLEX64, _HALF),
+    (*types.NUMBER, TensorType.INT16, TensorType.UINT32, TensorType.COMPLEX64),
     range(1, 9),
     quantized.multiply,
     declared_types=True,
@@ -202,7 +200,7 @@ DIV = _arithmetic(
 )
 
 # A comparison with NaN is false, so NaN in either input selects the second one.
-_EXTREMES = (*types.NUMBER, *types.BITS, _HALF, TensorType.BFLOAT16)
+_EXTREMES = (*types.NUMBER, *types.BITS, TensorType.BFLOAT16)
 MAXIMUM = binary(
     "MAXIMUM",
     lambda a, b: np.where(a > b, a, b),
@@ -241,7 +239,7 @@ FLOOR_DIV = binary(
     lowest=lowest.by_type({TensorType.FLOAT32: 2}),
 )
 FLOOR_MOD = binary("FLOOR_MOD", _floor_modulo, (*types.NUMBER, *_SIGNED), range(1, 3), stored=_SIGNED)
-ATAN2 = binary("ATAN2", np.arctan2, (TensorType.FLOAT32, TensorType.FLOAT64, _HALF, TensorType.BFLOAT16))
+ATAN2 = binary("ATAN2", np.arctan2, (TensorType.FLOAT32, TensorType.FLOAT64, TensorType.BFLOAT16))
 LOGICAL_AND = binary("LOGICAL_AND", np.logical_and, types.BOOL)
 LOGICAL_OR = binary("LOGICAL_OR", np.logical_or, types.BOOL)
 BITWISE_XOR = binary("BITWISE_XOR", np.bitwise_xor, types.BITS, stored=quantized.QUANTIZED)

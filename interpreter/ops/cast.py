@@ -45,7 +45,8 @@ def cast(x: Array, type_: TensorType) -> Array:
     if type_ == TensorType.BOOL:
         return np.asarray(real != 0)
     if real.dtype.kind != "f" or type_.dtype.kind not in "iu":
-        return real.astype(type_.dtype)
+        with np.errstate(over="ignore"):  # too large a number is infinite in FLOAT16
+            return real.astype(type_.dtype)
     real = real.astype(np.float64) if real.itemsize < 4 else real  # float16 could not hold the limits
     low, high = types.integer_limits(type_)
     with np.errstate(invalid="ignore"):

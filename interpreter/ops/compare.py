@@ -13,7 +13,7 @@ from litecl.interpreter.op import Inputs, Lowest, Op, Run
 from litecl.interpreter.ops.binary import binary
 from litecl.interpreter.schema import TensorType
 
-_ORDERED = (*types.NUMBER, TensorType.FLOAT16, TensorType.INT16)
+_ORDERED = (*types.NUMBER, TensorType.INT16)
 _ANY = (*_ORDERED, TensorType.BOOL, TensorType.STRING)
 
 

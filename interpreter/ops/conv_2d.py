@@ -5,7 +5,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
+from litecl.interpreter.arithmetic import exact, halves, hybrid, rescale, weighted
 from litecl.interpreter.arithmetic.exact import Product
 from litecl.interpreter.arithmetic.weighted import Weighted
 from litecl.interpreter.dataclass import dataclass
@@ -176,13 +176,16 @@ def _hybrid(options: Conv2DOptions, x: TensorSpec, filter_: TensorSpec) -> Run:
     return run
 
 
-CONV_2D = Op(
-    "CONV_2D",
-    versions=range(1, 9),
-    options=Conv2DOptions,
-    infer=_infer,
-    run=_run,
-    bind=_bind,
-    integers=Integers(weights={1: 0}, bias=2),
-    lowest=lowest.most(lowest.hybrid(5), lowest.integers(3, 4)),
+CONV_2D = halves.also(
+    Op(
+        "CONV_2D",
+        versions=range(1, 9),
+        options=Conv2DOptions,
+        infer=_infer,
+        run=_run,
+        bind=_bind,
+        integers=Integers(weights={1: 0}, bias=2),
+        lowest=lowest.most(lowest.hybrid(5), lowest.integers(3, 4)),
+    ),
+    loose=(2,),
 )

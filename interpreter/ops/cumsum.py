@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import halves
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require, types
@@ -34,4 +35,4 @@ def _run(options: CumsumOptions, inputs: Inputs) -> list[Array]:
     return [np.flip(sums, axis) if options.reverse else sums]
 
 
-CUMSUM = Op("CUMSUM", options=CumsumOptions, infer=_infer, run=_run)
+CUMSUM = halves.also(Op("CUMSUM", options=CumsumOptions, infer=_infer, run=_run))

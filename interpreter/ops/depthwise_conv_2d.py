@@ -6,7 +6,7 @@ from functools import cache, partial
 import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
+from litecl.interpreter.arithmetic import exact, halves, hybrid, rescale, weighted
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
@@ -140,13 +140,16 @@ def _lowest(options: DepthwiseConv2DOptions, inputs: Specs) -> int:
     return 2 if (options.dilation_w_factor, options.dilation_h_factor) != (1, 1) else 1
 
 
-DEPTHWISE_CONV_2D = Op(
-    "DEPTHWISE_CONV_2D",
-    versions=range(1, 8),
-    options=DepthwiseConv2DOptions,
-    infer=_infer,
-    run=_run,
-    bind=_bind,
-    integers=Integers(weights={1: 3}, bias=2),
-    lowest=lowest.most(_lowest, lowest.integers(3, 5)),
+DEPTHWISE_CONV_2D = halves.also(
+    Op(
+        "DEPTHWISE_CONV_2D",
+        versions=range(1, 8),
+        options=DepthwiseConv2DOptions,
+        infer=_infer,
+        run=_run,
+        bind=_bind,
+        integers=Integers(weights={1: 3}, bias=2),
+        lowest=lowest.most(_lowest, lowest.integers(3, 5)),
+    ),
+    loose=(2,),
 )

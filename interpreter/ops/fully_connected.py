@@ -43,8 +43,8 @@ def output_shape(options: FullyConnectedOptions, x: Shape, weights: Shape) -> Sh
 
 def _infer(options: FullyConnectedOptions, inputs: Specs) -> list[TensorSpec]:
     x, weights = require.present(inputs, 2)
-    require.types(x, (*types.FLOAT, TensorType.FLOAT16, *rescale.INTEGERS))
-    require.factors(x, weights, (TensorType.FLOAT16,) if halves.is_half(x) else (*hybrid.WEIGHTS, TensorType.INT16))
+    require.types(x, (*types.FLOAT, *rescale.INTEGERS))
+    require.factors(x, weights, (*hybrid.WEIGHTS, TensorType.INT16))
     require.rank(weights, exactly=2)
     check_bias(inputs, 2, weights.static_shape[0])
     shape = output_shape(options, x.static_shape, weights.static_shape)
@@ -73,13 +73,8 @@ def _bind(options: FullyConnectedOptions, inputs: Specs, outputs: Sequence[Tenso
     x, weights = require.present(inputs, 2)
     if x.type == TensorType.FLOAT32:
         return _hybrid(weights) if hybrid.applies(x, weights) else None
-    if halves.is_half(x):
-        return halves.in_floats(_run, outputs)
-    return (_shuffled if options.weights_format == _SHUFFLED else _integer)(options, inputs, outputs[0])
-
-
-def _integer(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) -> Run:
-    x, weights = require.present(inputs, 2)
+    if options.weights_format == _SHUFFLED:
+        return _shuffled(options, inputs, outputs[0])
     # 16-bit weights and sparse ones have kernels of their own; all others are scaled in float64.
     own = weights.type == TensorType.INT16 or weights.sparsity is not None
     if own:
@@ -87,7 +82,14 @@ def _integer(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) 
     else:
         wide = weighted.is_wide(x, require.optional(inputs, 2), options.quantized_bias_type)
         factor_of = rescale.real if wide else rescale.real_of_32_bits
-    coarse = own and not weighted.per_channel(weights)
+    return integer(options, inputs, outputs[0], factor_of, coarse=own and not weighted.per_channel(weights))
+
+
+def integer(
+    options: FullyConnectedOptions, inputs: Specs, output: TensorSpec, factor_of: rescale.FactorOf, *, coarse: bool
+) -> Run:
+    """Return the kernel of integers, whose sums are scaled by ``factor_of``. coarse: see ``weighted.scaling``."""
+    x, weights = require.present(inputs, 2)
     function = options.fused_activation_function
     scaling = weighted.scaling(function, x, weights, output, factor_of, coarse=coarse)
     ready = exact.once([weights, require.optional(inputs, 2)], lambda matrix, bias: scaling.weighted(matrix.T, bias))
@@ -155,14 +157,17 @@ def _lowest(options: FullyConnectedOptions, inputs: Specs) -> int:
     return 5 if options.keep_num_dims else 1
 
 
-FULLY_CONNECTED = Op(
-    "FULLY_CONNECTED",
-    versions=range(1, 15),
-    options=FullyConnectedOptions,
-    infer=_infer,
-    run=_run,
-    bind=_bind,
-    declared_types=True,
-    integers=Integers(weights={1: 0}, bias=2),
-    lowest=lowest.most(_lowest, lowest.integers(4, 7)),
+FULLY_CONNECTED = halves.also(
+    Op(
+        "FULLY_CONNECTED",
+        versions=range(1, 15),
+        options=FullyConnectedOptions,
+        infer=_infer,
+        run=_run,
+        bind=_bind,
+        declared_types=True,
+        integers=Integers(weights={1: 0}, bias=2),
+        lowest=lowest.most(_lowest, lowest.integers(4, 7)),
+    ),
+    loose=(2,),
 )

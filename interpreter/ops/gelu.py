@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import lookup
+from litecl.interpreter.arithmetic import halves, lookup
 from litecl.interpreter.arithmetic import quantized_unary as quantized
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
@@ -13,7 +13,6 @@ from litecl.interpreter.integers import PLAIN
 from litecl.interpreter.kit import lowest, types
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.unary import bind_quantized, each, like_input
-from litecl.interpreter.schema import TensorType
 
 
 @dataclass(frozen=True)
@@ -53,13 +52,15 @@ def _erfc(x: Array) -> Array:
     return np.array([math.erfc(value) for value in x.tolist()])
 
 
-GELU = Op(
-    "GELU",
-    options=GeluOptions,
-    infer=like_input((*types.FLOAT, TensorType.FLOAT16), quantized.QUANTIZED),
-    run=each(_gelu),
-    bind=bind_quantized(quantized.table(_in_float32)),
-    versions=range(1, 4),
-    integers=PLAIN,
-    lowest=lowest.integers(2),
+GELU = halves.also(
+    Op(
+        "GELU",
+        options=GeluOptions,
+        infer=like_input(types.FLOAT, quantized.QUANTIZED),
+        run=each(_gelu),
+        bind=bind_quantized(quantized.table(_in_float32)),
+        versions=range(1, 4),
+        integers=PLAIN,
+        lowest=lowest.integers(2),
+    )
 )

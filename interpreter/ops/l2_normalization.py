@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import fixed_math, fixed_point
+from litecl.interpreter.arithmetic import fixed_math, fixed_point, halves
 from litecl.interpreter.arithmetic.quantized_unary import BYTES
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
@@ -63,13 +63,15 @@ def _bind(options: L2NormOptions, inputs: Specs, outputs: Sequence[TensorSpec]) 
     return run
 
 
-L2_NORMALIZATION = Op(
-    "L2_NORMALIZATION",
-    versions=range(1, 3),
-    options=L2NormOptions,
-    infer=_infer,
-    run=_run,
-    bind=_bind,
-    integers=Integers((TensorType.INT8,), fixed=SIGNED_UNIT.fixed),
-    lowest=lowest.integers(2),
+L2_NORMALIZATION = halves.also(
+    Op(
+        "L2_NORMALIZATION",
+        versions=range(1, 3),
+        options=L2NormOptions,
+        infer=_infer,
+        run=_run,
+        bind=_bind,
+        integers=Integers((TensorType.INT8,), fixed=SIGNED_UNIT.fixed),
+        lowest=lowest.integers(2),
+    )
 )

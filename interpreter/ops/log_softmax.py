@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import fixed_math, fixed_point, gemmlowp
+from litecl.interpreter.arithmetic import fixed_math, fixed_point, gemmlowp, halves
 from litecl.interpreter.arithmetic.quantized_unary import BYTES
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
@@ -68,13 +68,15 @@ def _bind(options: LogSoftmaxOptions, inputs: Specs, outputs: Sequence[TensorSpe
     return run
 
 
-LOG_SOFTMAX = Op(
-    "LOG_SOFTMAX",
-    versions=range(1, 3),
-    options=LogSoftmaxOptions,
-    infer=_infer,
-    run=_run,
-    bind=_bind,
-    integers=Integers((TensorType.INT8,), fixed={TensorType.INT8: (16 / 256, 127)}),
-    lowest=lowest.integers(2),
+LOG_SOFTMAX = halves.also(
+    Op(
+        "LOG_SOFTMAX",
+        versions=range(1, 3),
+        options=LogSoftmaxOptions,
+        infer=_infer,
+        run=_run,
+        bind=_bind,
+        integers=Integers((TensorType.INT8,), fixed={TensorType.INT8: (16 / 256, 127)}),
+        lowest=lowest.integers(2),
+    )
 )

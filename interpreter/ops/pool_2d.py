@@ -6,7 +6,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import fixed_point, rescale
+from litecl.interpreter.arithmetic import fixed_point, halves, rescale
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import SHARING, Integers
@@ -89,7 +89,7 @@ def _pool(
         return None if integer is None or x.type == TensorType.FLOAT32 else _clamped(integer, options, outputs[0])
 
     op = Op(name, versions=range(1, last_version + 1), options=Pool2DOptions, infer=infer, run=run, bind=bind)
-    return replace(op, lowest=lowest, integers=integers)
+    return halves.also(replace(op, lowest=lowest, integers=integers))
 
 
 def _clamped(kernel: Kernel, options: Pool2DOptions, output: TensorSpec) -> Run:

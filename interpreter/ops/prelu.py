@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic import fixed_point, halves
+from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.arithmetic.quantized_unary import BYTES, QUANTIZED, real_ratio, symmetric
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
@@ -37,9 +38,15 @@ def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
     if not require.is_quantized(x):
         return None
     (output,) = outputs
-    symmetric(x, output)
     positive = real_ratio(x, output)
     negative = real_ratio(x, output, float(fixed_point.scale_of(alpha)))
+    return integer(inputs, output, positive, negative)
+
+
+def integer(inputs: Specs, output: TensorSpec, positive: Multiplier, negative: Multiplier) -> Run:
+    """Return the kernel of integers by its factors."""
+    x, alpha = require.present(inputs, 2)
+    symmetric(x, output)
     x_zero, alpha_zero, zero = (fixed_point.zero_point_of(spec) for spec in (x, alpha, output))
     low, high = types.limits(output.dtype)
 
@@ -53,4 +60,6 @@ def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
     return run
 
 
-PRELU = Op("PRELU", options=NoOptions, infer=_infer, run=_run, bind=_bind, integers=Integers(weights={1: None}))
+PRELU = halves.also(
+    Op("PRELU", options=NoOptions, infer=_infer, run=_run, bind=_bind, integers=Integers(weights={1: None}))
+)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic import fixed_point, halves
 from litecl.interpreter.arithmetic.fixed_point import affine
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import UnsupportedOp
@@ -149,16 +149,18 @@ def _lowest(options: object, inputs: Specs) -> int:
     return 5 if spec is not None and spec.quantization is not None and spec.quantization.scale.size > 1 else 1
 
 
-QUANTIZE = Op(
-    "QUANTIZE",
-    options=NoOptions,
-    infer=_infer_quantize,
-    run=require.unbound,
-    bind=_bind_quantize,
-    versions=range(1, 7),
-    declared_types=True,
-    integers=BORDER,
-    lowest=lowest.integers(1, 2),
+QUANTIZE = halves.also(
+    Op(
+        "QUANTIZE",
+        options=NoOptions,
+        infer=_infer_quantize,
+        run=require.unbound,
+        bind=_bind_quantize,
+        versions=range(1, 7),
+        declared_types=True,
+        integers=BORDER,
+        lowest=lowest.integers(1, 2),
+    )
 )
 DEQUANTIZE = Op(
     "DEQUANTIZE",

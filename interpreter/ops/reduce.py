@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic import fixed_point, halves
 from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.arithmetic.quantized_unary import QUANTIZED, symmetric
 from litecl.interpreter.dataclass import dataclass
@@ -40,6 +40,18 @@ def reduced_shape(shape: Shape, axes: Axes, keep_dims: bool) -> Shape:
     return tuple(size for i, size in enumerate(shape) if i not in axes)
 
 
+def kernel(function: Function) -> Run:
+    """Return the kernel that applies ``function(x, axes, keep_dims)``."""
+
+    def run(options: ReducerOptions, inputs: Inputs) -> list[Array]:
+        x, axes = require.arrays(inputs, 2)
+        resolved = axes_of(axes.ravel().tolist(), x.ndim)
+        with np.errstate(all="ignore"):
+            return [np.asarray(function(x, resolved, options.keep_dims), x.dtype)]
+
+    return run
+
+
 def _reducer(
     name: str,
     function: Callable[[Array, Axes, bool], Any],
@@ -61,21 +73,13 @@ def _reducer(
         resolved = axes_of(values, len(x.static_shape))
         return [TensorSpec(x.type, reduced_shape(x.static_shape, resolved, options.keep_dims))]
 
-    def kernel(function: Callable[[Array, Axes, bool], Any]) -> Run:
-        def run(options: ReducerOptions, inputs: Inputs) -> list[Array]:
-            x, axes = require.arrays(inputs, 2)
-            resolved = axes_of(axes.ravel().tolist(), x.ndim)
-            with np.errstate(all="ignore"):
-                return [np.asarray(function(x, resolved, options.keep_dims), x.dtype)]
-
-        return run
-
     def bind(options: ReducerOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
         x, _ = require.present(inputs, 2)
         return kernel(bound(x, outputs[0])) if bound and require.is_quantized(x) else None
 
     op = Op(name, options=ReducerOptions, infer=infer, run=kernel(function), bind=bind, versions=versions)
-    return replace(op, lowest=lowest, integers=integers)
+    op = replace(op, lowest=lowest, integers=integers)
+    return halves.also(op) if TensorType.FLOAT32 in allowed else op
 
 
 def _sum(x: Array, axes: Axes, keep: bool) -> Any:
@@ -126,7 +130,7 @@ def mean_factor(x: TensorSpec, output: TensorSpec, count: int) -> Multiplier:
     return Multiplier((value << bits) // count, shift - bits)
 
 
-def _quantized_sum(mean: bool) -> Bound:
+def quantized_sum(mean: bool) -> Bound:
     """Return the sum or the mean on the output's scale (QuantizedMeanOrSum)."""
 
     def bound(x: TensorSpec, output: TensorSpec) -> Function:
@@ -150,7 +154,7 @@ def _quantized_sum(mean: bool) -> Bound:
 def _signed_sum(x: TensorSpec, output: TensorSpec) -> Function:
     """Sum UINT8 like TFLite's reference kernel, which lacks signed integers: these sum in float32, as in the other."""
     if output.type == TensorType.UINT8:
-        return _quantized_sum(mean=False)(x, output)
+        return quantized_sum(mean=False)(x, output)
     symmetric(x, output)
     scale = np.float32(fixed_point.scale_of(x)) / np.float32(fixed_point.scale_of(output))
     bias = np.float32(-fixed_point.zero_point_of(x)) * scale
@@ -213,7 +217,7 @@ MEAN = _reducer(
     types.NUMBER,
     range(1, 4),
     QUANTIZED,
-    _quantized_sum(mean=True),
+    quantized_sum(mean=True),
     integers=PLAIN,
     lowest=lowest.integers(2, 3),
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import halves
 from litecl.interpreter.arithmetic.fixed_point import round_half_away
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
@@ -157,14 +158,16 @@ def _lowest_nearest(options: Any, inputs: Specs) -> int:
     return 3 if options.half_pixel_centers or options.align_corners else 1
 
 
-RESIZE_BILINEAR = Op(
-    "RESIZE_BILINEAR",
-    versions=range(1, 5),
-    options=ResizeBilinearOptions,
-    infer=_infer((*types.FLOAT, *_INTEGERS)),
-    run=_run_bilinear,
-    integers=SHARING,
-    lowest=lowest.most(_lowest, lowest.integers(2, 4)),
+RESIZE_BILINEAR = halves.also(
+    Op(
+        "RESIZE_BILINEAR",
+        versions=range(1, 5),
+        options=ResizeBilinearOptions,
+        infer=_infer((*types.FLOAT, *_INTEGERS)),
+        run=_run_bilinear,
+        integers=SHARING,
+        lowest=lowest.most(_lowest, lowest.integers(2, 4)),
+    )
 )
 RESIZE_NEAREST_NEIGHBOR = Op(
     "RESIZE_NEAREST_NEIGHBOR",

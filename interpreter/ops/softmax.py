@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import fixed_math, fixed_point, gemmlowp, lookup
+from litecl.interpreter.arithmetic import fixed_math, fixed_point, gemmlowp, halves, lookup
 from litecl.interpreter.arithmetic.quantized_unary import QUANTIZED, symmetric
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
@@ -46,7 +46,7 @@ def exponentials(options: SoftmaxOptions, x: TensorSpec) -> Array:
 
 def _infer(options: SoftmaxOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present(inputs, 1)
-    require.types_or_quantized(x, (*types.FLOAT, TensorType.FLOAT16), QUANTIZED)
+    require.types_or_quantized(x, types.FLOAT, QUANTIZED)
     require.rank(x, at_least=1)
     if x.dtype.itemsize == 1 and not options.beta > 0:  # 8-bit kernels take exponentials of negative numbers only
         raise ModelError(f"beta: expected a positive number for {x.type.name}, got {options.beta:g}")
@@ -136,14 +136,16 @@ def _softmax16(options: SoftmaxOptions, x: TensorSpec) -> Run:
     return run
 
 
-SOFTMAX = Op(
-    "SOFTMAX",
-    versions=range(1, 5),
-    options=SoftmaxOptions,
-    infer=_infer,
-    run=_run,
-    bind=_bind,
-    declared_types=True,
-    integers=UNIT,
-    lowest=lowest.integers(2, 3),
+SOFTMAX = halves.also(
+    Op(
+        "SOFTMAX",
+        versions=range(1, 5),
+        options=SoftmaxOptions,
+        infer=_infer,
+        run=_run,
+        bind=_bind,
+        declared_types=True,
+        integers=UNIT,
+        lowest=lowest.integers(2, 3),
+    )
 )

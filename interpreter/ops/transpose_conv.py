@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
+from litecl.interpreter.arithmetic import exact, halves, hybrid, rescale, weighted
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
@@ -104,11 +104,12 @@ def _transposed(options: TransposeConvOptions, size: Array, filter_: Array, x: A
 def _bind(options: TransposeConvOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     _, filter_, x = require.present(inputs, 3)
     if x.type in rescale.INTEGERS:
-        return _integer(options, inputs, outputs[0])
+        return integer(options, inputs, outputs[0])
     return _hybrid(hybrid.scales_of(filter_)) if hybrid.applies(x, filter_) else None
 
 
-def _integer(options: TransposeConvOptions, inputs: Specs, output: TensorSpec) -> Run:
+def integer(options: TransposeConvOptions, inputs: Specs, output: TensorSpec) -> Run:
+    """Return the kernel of integers."""
     _, filter_, x = require.present(inputs, 3)
     bias = require.optional(inputs, 3)
     scaling = weighted.convolution_scaling(
@@ -149,15 +150,19 @@ def _lowest(options: object, inputs: Specs) -> int:
     return 3 if len(inputs) == 4 else 1  # with a bias
 
 
-TRANSPOSE_CONV = Op(
-    "TRANSPOSE_CONV",
-    versions=range(1, 6),
-    options=TransposeConvOptions,
-    infer=_infer,
-    run=_run,
-    bind=_bind,
-    integers=Integers(weights={1: 0}, bias=3),
-    lowest=lowest.most(_lowest, lowest.integers(2)),
+TRANSPOSE_CONV = halves.also(
+    Op(
+        "TRANSPOSE_CONV",
+        versions=range(1, 6),
+        options=TransposeConvOptions,
+        infer=_infer,
+        run=_run,
+        bind=_bind,
+        integers=Integers(weights={1: 0}, bias=3),
+        lowest=lowest.most(_lowest, lowest.integers(2)),
+    ),
+    x=2,
+    loose=(1, 3),
 )
 
 

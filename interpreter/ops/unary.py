@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import bfloat16, lookup
+from litecl.interpreter.arithmetic import bfloat16, halves, lookup
 from litecl.interpreter.arithmetic import quantized_unary as quantized
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import BYTES, PLAIN, REPLACED, SIGNED_UNIT, UNIT, InFloat, Integers
@@ -71,12 +71,16 @@ def unary(
     lowest: Lowest | None = None,
     integers: Integers | InFloat | None = None,
 ) -> Op:
-    """Return an operator without options that applies ``function``. bound: makes the kernel for quantized inputs."""
+    """Return an operator without options that applies ``function``, on FLOAT16 too if it takes FLOAT32.
+
+    bound: makes the kernel for quantized inputs.
+    """
     run = each(lambda options, x: function(x))
     bind = _bind(run, bound) if bound or TensorType.BFLOAT16 in allowed else None
     infer = like_input(allowed, stored)
     op = Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
-    return replace(op, lowest=lowest, integers=integers)
+    op = replace(op, lowest=lowest, integers=integers)
+    return halves.also(op) if TensorType.FLOAT32 in allowed else op
 
 
 def _elu(x: Array) -> Array:
@@ -85,8 +89,7 @@ def _elu(x: Array) -> Array:
 
 _INFINITY = float("inf")
 _ALL, _BYTES, _SIGNED = quantized.QUANTIZED, quantized.BYTES, quantized.SIGNED
-_HALF = (TensorType.FLOAT32, TensorType.FLOAT16)
-_HALVES = (*_HALF, TensorType.BFLOAT16)
+_REALS = (TensorType.FLOAT32, TensorType.BFLOAT16)
 
 ABS = unary(
     "ABS",
@@ -99,7 +102,7 @@ ABS = unary(
     lowest=lowest.integers(2, 3),
 )
 NEG = unary(
-    "NEG", np.negative, (*types.NUMBER, *_HALVES, *_SIGNED), stored=_SIGNED, integers=REPLACED
+    "NEG", np.negative, (*types.NUMBER, *_REALS, *_SIGNED), stored=_SIGNED, integers=REPLACED
 )  # ignores zero points
 SIGN = unary("SIGN", np.sign, (*types.REAL, TensorType.FLOAT64), range(1, 3))
 SQUARE = unary("SQUARE", np.square)
@@ -127,11 +130,11 @@ EXP = unary(
 LOG = unary(
     "LOG", np.log, types.FLOAT, range(1, 3), _SIGNED, quantized.log, integers=PLAIN, lowest=lowest.integers(2, 2)
 )
-SIN = unary("SIN", np.sin, _HALF, range(1, 3))
-COS = unary("COS", np.cos, _HALF, range(1, 3))
+SIN = unary("SIN", np.sin, versions=range(1, 3))
+COS = unary("COS", np.cos, versions=range(1, 3))
 CEIL = unary("CEIL", np.ceil)
-FLOOR = unary("FLOOR", np.floor, _HALVES)
-ROUND = unary("ROUND", np.rint, _HALVES)
+FLOOR = unary("FLOOR", np.floor, _REALS)
+ROUND = unary("ROUND", np.rint, _REALS)
 LOGICAL_NOT = unary("LOGICAL_NOT", np.logical_not, types.BOOL)
 
 RELU = unary(
@@ -163,7 +166,7 @@ RELU_N1_TO_1 = unary(
 LOGISTIC = unary(
     "LOGISTIC",
     lambda x: 1 / (1 + np.exp(-x)),
-    _HALVES,
+    _REALS,
     range(1, 4),
     _ALL,
     quantized.logistic,
@@ -171,7 +174,7 @@ LOGISTIC = unary(
     lowest=lowest.integers(2, 3),
 )
 TANH = unary(
-    "TANH", np.tanh, _HALVES, range(1, 4), _ALL, quantized.tanh, integers=SIGNED_UNIT, lowest=lowest.integers(2, 3)
+    "TANH", np.tanh, _REALS, range(1, 4), _ALL, quantized.tanh, integers=SIGNED_UNIT, lowest=lowest.integers(2, 3)
 )
 HARD_SWISH = unary(
     "HARD_SWISH", lambda x: x * np.clip(x + 3, 0, 6) / 6, stored=_BYTES, bound=quantized.hard_swish, integers=BYTES

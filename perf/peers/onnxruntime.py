@@ -94,3 +94,6 @@ class _Compiled:
     def get(self, position: int) -> Array:
         """Return a copy of an output."""
         return np.array(self._binding.get_outputs()[self._outputs[position]].numpy())
+
+    def reset(self) -> None:
+        """Do nothing: the model has no variables."""

@@ -51,6 +51,10 @@ class _Compiled:
         """Return a copy of an output."""
         return np.array(self._request.get_output_tensor(self._outputs[position]).data)
 
+    def reset(self) -> None:
+        """Reset variables."""
+        self._request.reset_state()
+
 
 def module() -> Any:
     """Import OpenVINO without its telemetry, which would send an event over the network at import."""

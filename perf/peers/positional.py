@@ -25,6 +25,9 @@ class Compiled(Protocol):
     def get(self, position: int) -> Array:
         """Return a copy of an output."""
 
+    def reset(self) -> None:
+        """Reset variables to their initial values."""
+
 
 class Positional:
     """A ``Runtime`` whose details come from litecl and whose results from a peer.
@@ -62,6 +65,10 @@ class Positional:
     def invoke(self) -> None:
         """Run the model."""
         self._compiled.run()
+
+    def reset_all_variables(self) -> None:
+        """Reset variables to their initial values."""
+        self._compiled.reset()
 
     def get_tensor(self, tensor_index: int, /) -> Array:
         """Return a copy of an output."""

@@ -17,7 +17,7 @@ _WILD = np.array([-1e20, -3e9, -200.7, -1.5, -0.0, 0.5, 1.5, 300.2, 70000.0, 5e9
 
 
 def _cast(name: str, x: Array, to: T) -> Case:
-    device = unfit(x, np.ones(1, to.dtype))
+    device = unfit(x, np.ones(1, to.dtype)) or ("rounds" if to == T.FLOAT16 else None)
     return Case(name, CAST, CastOptions(T.of(x.dtype), to), [x], device=device)
 
 

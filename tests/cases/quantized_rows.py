@@ -96,7 +96,7 @@ def _nearest(type_: T, size: Shape) -> Case:
     x = np.asarray(_rng.integers(0, 2 if type_ == T.BOOL else 100, (1, 4, 5, 2)), type_.dtype)
     options = resize.ResizeNearestNeighborOptions()
     inputs = [x, np.array(size, np.int32)]
-    device = None if type_ in (T.INT32, T.BOOL, *_ALL) else "type"
+    device = None if type_ in (T.FLOAT16, T.INT32, T.BOOL, *_ALL) else "type"
     return Case(f"{type_.name}", resize.RESIZE_NEAREST_NEIGHBOR, options, inputs, frozenset({1}), device=device)
 
 

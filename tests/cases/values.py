@@ -12,7 +12,7 @@ EDGES = np.array(
     [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.0, -3.0, 6.0, -6.0, 6.5, 1e-6, -1e-6, 20.0, -20.0, 80.0],
     np.float32,
 )
-_ON_DEVICE = (np.float32, np.int32, np.int64, np.bool_, np.int8, np.uint8, np.int16)
+_ON_DEVICE = (np.float32, np.float16, np.int32, np.int64, np.bool_, np.int8, np.uint8, np.int16)
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e38, -1e38, 1e-38], np.float32)
 
 

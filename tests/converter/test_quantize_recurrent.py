@@ -10,7 +10,7 @@ keras = pytest.importorskip("keras")
 from litecl.converter import Converter, Quantization  # noqa: E402
 from litecl.delegate import CLDelegate  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
-from litecl.interpreter.errors import ConversionError  # noqa: E402
+from litecl.interpreter.errors import ConversionError, LiteclError  # noqa: E402
 from litecl.interpreter.file.reader import read  # noqa: E402
 from litecl.interpreter.graph import Array  # noqa: E402
 from litecl.interpreter.schema import TensorType  # noqa: E402
@@ -142,3 +142,61 @@ def test_layers_that_stay_in_float(build: Any, options: dict[str, Any]) -> None:
     if not how.get("skip"):
         with pytest.raises(ConversionError, match=r"SEQUENCE_LSTM.*states stay in float"):
             Converter.from_keras_model(model, quantize=Quantization(**how, strict=True)).convert()
+
+
+@pytest.mark.parametrize("name", _LAYERS)
+def test_states_as_variables(name: str) -> None:
+    """From initial states, the bits are those of the file that zeroes its states."""
+    model = _model(*_LAYERS[name]())
+    how = Quantization(activations="int8", data=_samples(1), strict=True, input_type="int8", output_type="int8")
+    zeroed = Converter.from_keras_model(model, quantize=how).convert()
+    content = Converter.from_keras_model(model, quantize=how, lstm="variables").convert()
+    assert "FILL" not in {node.op.name for node in read(content).subgraphs[0].nodes}
+    pairs = [(litert(content, kernels), litert(zeroed, kernels)) for kernels in ("reference", "optimised")]
+    pairs.append((Interpreter(model_content=content), Interpreter(model_content=zeroed)))
+    x, *_ = _integers()
+    for carried, fresh in pairs:
+        first, expected = invoke(carried, [x])[0], invoke(fresh, [x])[0]
+        np.testing.assert_array_equal(first, expected)
+        assert not np.array_equal(invoke(carried, [x])[0], expected)  # it goes on from its states
+        carried.reset_all_variables()
+        np.testing.assert_array_equal(invoke(carried, [x])[0], expected)
+
+
+@pytest.mark.parametrize("name", ["last step", "sequence without bias"])
+def test_states_as_variables_in_tflite_micro(name: str) -> None:
+    pytest.importorskip("tflite_micro", reason="needs tflite-micro: pip install tflite-micro")
+    from litecl.conformance import tflite_micro
+
+    model = _model(*_LAYERS[name]())
+    how = Quantization(activations="int8", data=_samples(1), strict=True, input_type="int8", output_type="int8")
+    content = Converter.from_keras_model(model, quantize=how, lstm="variables").convert()
+    got, expected = [], []
+    for x in _integers():
+        got.append(invoke(tflite_micro.load(content), [x])[0].astype(int))
+        expected.append(invoke(litert(content, "reference"), [x])[0].astype(int))
+    assert np.abs(np.stack(got) - np.stack(expected)).max() <= 2  # its LOGISTIC and TANH round in their own way
+    assert np.std(expected) > 8
+    runtime = tflite_micro.load(content)
+    first = invoke(runtime, [x])[0]
+    runtime.invoke()
+    (output,) = runtime.get_output_details()
+    assert not np.array_equal(runtime.get_tensor(output["index"]), first)  # it goes on from its states
+    runtime.reset_all_variables()
+    runtime.set_tensor(runtime.get_input_details()[0]["index"], x)
+    runtime.invoke()
+    np.testing.assert_array_equal(runtime.get_tensor(output["index"]), first)
+    zeroed = Converter.from_keras_model(model, quantize=how).convert()
+    with pytest.raises(LiteclError, match="Fill only currently supports float32"):
+        invoke(tflite_micro.load(zeroed), [x])
+
+
+def _integers() -> list[Array]:
+    random = np.random.default_rng(1)
+    return [random.integers(-128, 128, (1, _STEPS, _FEATURES)).astype(np.int8) for _ in range(4)]
+
+
+def test_states_as_variables_of_any_batch_are_refused() -> None:
+    converter = Converter.from_keras_model(_model(L.LSTM(4), batch=None), lstm="variables")
+    with pytest.raises(ConversionError, match=r'lstm="variables": expected a batch of fixed size'):
+        converter.convert()

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from litecl.delegate.backend.sources import source_of
+from litecl.delegate.export.machines import export_machine
 from litecl.delegate.native import compiler, kinds
 from litecl.delegate.native.clang import Unit
 from litecl.delegate.native.cross import compiler_for
@@ -40,6 +41,38 @@ def test_instructions(machine: str) -> None:
     made = assembly(compiler_for(kinds.machine(machine)), unit)
     words = [word.partition(".")[0] for word in made.split()]
     assert sorted(word for word in words if re.fullmatch(r"\w*(dot|mull2?)", word)) == sorted(MACHINES[machine])
+
+
+BOARDS = {  # by the macros of a tile's kernel: the instructions of a loop's step, for sixteen products or sixty-four
+    "cortex-m4": ({"MR": 2, "NV": 2, "PANEL": 2, "WIDTH": 1, "VW": 1}, "multiply_run", {"smlad": 8, "sxtb16": 4}),
+    "cortex-m55": (
+        {"MR": 4, "NV": 1, "PANEL": 4, "WIDTH": 4, "VW": 4, "ACROSS": 1},
+        "multiply_rows",
+        {"vmlava": 4, "vaddva": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_products_on_boards(board: str) -> None:
+    """Rows share what is made of weights; a loop's step has no more of these instructions than it needs."""
+    macros, function, instructions = BOARDS[board]
+    options = (
+        *(f"-D{name}={value}" for name, value in {**macros, "T": "char", "RECTIFIED": 1}.items()),
+        "-DLITECL_REGION=1",
+    )
+    call = """
+__attribute__((visibility("default"))) void rows(__global const Gathered *rows, __global const char *w,
+                                                 __global const int *stage, __global char *out,
+                                                 __global const QuantizedConvolution *c) {
+    multiply_rows(rows, w, stage, out, 0, c, 2, 4);
+}
+"""
+    unit = Unit("rows.cl", source_of("native.h") + source_of("quantized_conv_2d.cl") + call, options)
+    made = assembly(export_machine(board).compiler(), unit)
+    body = made[made.index(f"\n{function}:") :].partition(".fnend")[0]
+    words = [word.partition(".")[0] for word in body.split()]
+    assert {name: words.count(name) for name in instructions} == instructions
 
 
 def test_rows_of_a_tile_share_what_is_missing() -> None:

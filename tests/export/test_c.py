@@ -1,5 +1,8 @@
 """Models exported for C programs: all outputs are the interpreter's."""
 
+import json
+import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -7,8 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from litecl.cli import main
+from litecl.delegate.export.c_program import c_files
 from litecl.delegate.export.draft import draft
 from litecl.delegate.export.machines import export_machine
+from litecl.delegate.native import compiler
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array, Model, Signature, TensorSpec
 from litecl.interpreter.op import NoOptions
@@ -22,6 +28,7 @@ from support.build import Graph, model, randn
 from support.exported import (
     CC,
     RESET,
+    STRICT,
     CProgram,
     Step,
     branching,
@@ -36,8 +43,10 @@ from support.exported import (
     shared,
     spectrum,
 )
+from support.pages import ROOT
 
 RNG = np.random.default_rng(4)
+RUSTC = shutil.which("rustc")
 NONE = NoOptions()
 
 
@@ -148,6 +157,9 @@ def test_memory_is_used_within_its_bounds(tmp_path: Path) -> None:
     options = "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
     check(CProgram(images(), tmp_path, options))
     check(CProgram(small_models.lstm(), tmp_path, options))
+    check(CProgram(shared(), tmp_path, options))
+    integers, _ = quantize_models.quantized(images(), activations="int8", input_type="int8", output_type="int8")
+    check(CProgram(integers, tmp_path, options))
 
 
 @needs_cc
@@ -155,12 +167,64 @@ def test_the_example_runs(tmp_path: Path) -> None:
     made = CProgram(images(), tmp_path)
     build(tmp_path, [tmp_path / "main.c", tmp_path / "model.a"], tmp_path / "main")
     assert b"malloc" not in made.files["model.a"]
-    for language in ("-xc", "-std=c99", "-xc++"):
-        checked = [str(CC), "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", language]
-        subprocess.run([*checked, *(["-xc"] if "std" in language else []), str(tmp_path / "model.h")], check=True)
     assert made.sizes.needs == ("memcpy", "memset")
     assert made.sizes.flash_bytes > len(made.drawn.constants) > 0
     assert made.sizes.ram_bytes >= made.drawn.arena_bytes
+
+
+@needs_cc
+def test_the_header_has_no_warnings(tmp_path: Path) -> None:
+    """By the system's compiler and by clang, as C and as C++, of two models at once."""
+    for name, made in (("one", images()), ("two", shared())):
+        files, _ = c_files(draft(made, export_machine("x86_64-linux")), "test.tflite", name)
+        (tmp_path / f"{name}.h").write_bytes(files[f"{name}.h"])
+    (tmp_path / "both.c").write_text('#include "one.h"\n#include "two.h"\n')
+    found = compiler.found()
+    assert found is not None
+    for cc in ((str(CC),), (found.command[0], "cc")):
+        for language, standard in (("c", "c99"), ("c", "c11"), ("c++", "c++17")):
+            chosen = f"-x{language}", f"-std={standard}", "-c", "both.c", "-o", "both.o"
+            subprocess.run([*cc, *STRICT, *chosen], cwd=tmp_path, check=True)
+
+
+@needs_cc
+@pytest.mark.parametrize("build", [images, small_models.lstm, branching])
+def test_what_it_needs_of_others(build: Callable[[], Model], tmp_path: Path) -> None:
+    """No heap, no files, no system: copies of memory and, if told, functions of mathematics."""
+    files, sizes = c_files(draft(build(), export_machine("x86_64-linux")), "test.tflite", "model")
+    (tmp_path / "model.a").write_bytes(files["model.a"])
+    listed = subprocess.run(["nm", str(tmp_path / "model.a")], capture_output=True, text=True, check=True).stdout
+    symbols = [line.split() for line in listed.splitlines() if line]
+    wanted = {words[-1] for words in symbols if words[0] == "U"}
+    defined = {words[-1] for words in symbols if len(words) == 3}
+    assert wanted - defined == set(sizes.needs) <= {"memcpy", "memset"}
+
+
+@pytest.mark.nightly  # zig compiles its C library first
+@needs_zig
+@pytest.mark.parametrize("build", [images, small_models.lstm, branching])
+def test_zig_builds_the_program(build: Callable[[], Model], tmp_path: Path) -> None:
+    found = compiler.found()
+    assert found is not None
+    check(CProgram(build(), tmp_path, STRICT, cc=(found.command[0], "cc")))
+
+
+@needs_cc
+@pytest.mark.skipif(RUSTC is None, reason="no rustc on the path")
+def test_rust_calls_it(tmp_path: Path) -> None:
+    """By the guide's program."""
+    assert main(["sample", str(tmp_path)]) == 0
+    sample, folder = tmp_path / "model.tflite", tmp_path / "digits"
+    folder.mkdir()
+    CProgram(sample, folder)
+    (source,) = re.findall(r"^```rust\n(.*?)^```", (ROOT / "docs/guides/export.md").read_text(), re.M | re.S)
+    (tmp_path / "main.rs").write_text(source)
+    subprocess.run([str(RUSTC), "main.rs", "-C", "link-arg=digits/model.a"], cwd=tmp_path, check=True)
+    printed = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
+    status, probabilities = printed.split(" ", 1)
+    expected = small_models.run(small_models.reference(sample), np.full((1, 8, 8, 3), 0.5, np.float32))
+    assert status == "0"
+    np.testing.assert_allclose(np.float32(json.loads(probabilities)), expected[0], rtol=1e-5, atol=1e-7)
 
 
 @needs_cc

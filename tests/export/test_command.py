@@ -4,6 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from litecl.cli import main
@@ -14,9 +15,10 @@ from litecl.delegate.native import compiler
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.unique import UNIQUE, UniqueOptions
 from litecl.interpreter.schema import TensorType
-from support.build import Graph, model
+from support.build import Graph, model, randn
 from support.command import data, failure, small_model, text
 from support.exported import build, needs_cc, needs_zig
 from support.full_disk import full_disk
@@ -142,8 +144,45 @@ def test_a_file_that_appears_while_it_compiles(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / name).write_bytes(content)
         with pytest.raises(DelegateError, match=rf"{name} is not a file that litecl made"):
-            files.write(folder, {"model.a": b"made by litecl", "model.h": b"/* made by litecl */\n"}, [])
+            files.write(folder, {"model.a": files.sealed(b"new"), "model.h": b"/* made by litecl */\n"}, [])
         assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [(name, content)]
+
+
+@needs_cc
+def test_a_users_library_with_an_exported_one_inside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is the user's, whether it has more members or fewer."""
+    file, folder = small_model(tmp_path), tmp_path / "made"
+    data(capsys, "export", file, *C, "-o", folder)
+    library, made = folder / "model.a", (folder / "model.a").read_bytes()
+    members = subprocess.run(["ar", "t", library], capture_output=True, text=True, check=True).stdout.split()
+    (tmp_path / "mine.o").write_bytes(b"mine")
+    for change in (("q", library, tmp_path / "mine.o"), ("d", library, members[-1])):
+        library.write_bytes(made)
+        subprocess.run(["ar", *change], check=True)
+        changed = library.read_bytes()
+        assert "model.a is not a file that litecl made" in failure(capsys, "export", file, *C, "-o", folder)
+        assert library.read_bytes() == changed
+    library.write_bytes(made)
+    data(capsys, "export", file, *C, "-o", folder, "--shape", "x=3,4")
+
+
+@needs_cc
+def test_a_header_and_a_library_of_different_exports_do_not_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after an interruption between the two; models that differ in their weights alone differ too."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder, seed in ((one, 1), (two, 2)):
+        g = Graph()
+        x = g.input((1, 4))
+        weights = g.const(randn(np.random.default_rng(seed), 2, 4))
+        y = g.op(FULLY_CONNECTED, [x, weights, None], FullyConnectedOptions())
+        write_file(model(g.build(y)), tmp_path / "dense.tflite")
+        data(capsys, "export", tmp_path / "dense.tflite", *C, "-o", folder)
+        build(folder, [folder / "main.c", folder / "model.a"], folder / "main")
+    (two / "model.h").write_bytes((one / "model.h").read_bytes())
+    with pytest.raises(AssertionError, match=r"undefined reference to .model_invoke_[0-9a-f]{16}"):
+        build(two, [two / "main.c", two / "model.a"], two / "main")
 
 
 @needs_zig

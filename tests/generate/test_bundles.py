@@ -58,10 +58,63 @@ def test_its_stop_tokens_apply(tmp_path: Path) -> None:
     assert not any(1 in each.tokens[:-1] for each in drawn)
 
 
+def test_a_stop_of_several_tokens_leaves_no_text(tmp_path: Path) -> None:
+    """Not of its first tokens either; what only begins like one comes as soon as it can't be one. A stop is generated
+    whole: it doesn't begin in the prompt."""
+    prompt = [5, 6]
+    greedy = LM.greedy(prompt, 12)
+    assert len({*greedy[:8]}) > 4
+    for count, ends in ((3, greedy[3:6]), (0, greedy[0:2]), (12, [*greedy[3:6], 255]), (12, [6, greedy[0]])):
+        generator = Generator(bundle(tmp_path, ends=ends), cpu=True)
+        read = generator.tokenizer
+        assert read is not None
+        pieces = [*generator.stream(prompt, max_tokens=12)]
+        assert "".join(pieces) == read.decode([*prompt, *greedy[:count]])[len(read.decode(prompt)) :]
+        ended = count < 12
+        assert [each.token for each in pieces] == greedy[: count + len(ends) if ended else 12]
+        assert pieces[-1].finish == ("stop token" if ended else "max_tokens")
+        assert ends[-1] != 255 or ([*pieces[3:6]] == ["", "", ""] and pieces[6])
+
+
+def test_a_chat_goes_on_after_a_stop_of_several_tokens(tmp_path: Path) -> None:
+    """The conversation then has the reply without its stop."""
+    template = "{% for m in messages %}{{ m.content }} {% endfor %}"
+    session = Generator(bundle(tmp_path, jinja_prompt_template=template), cpu=True).session()
+    first = session.chat("the cat", max_tokens=6)
+    assert first.generation.finish == "max_tokens"
+    tokens = first.generation.tokens
+    session = Generator(bundle(tmp_path, ends=tokens[2:4], jinja_prompt_template=template), cpu=True).session()
+    reply = session.chat("the cat", max_tokens=6)
+    assert (reply.generation.finish, reply.generation.tokens) == ("stop token", tokens[:4])
+    begun = len(session.tokens)
+    assert session._known is not None
+    assert session._known.tokens == session.tokens[: begun - 2]
+
+
+def test_its_seed_applies(tmp_path: Path) -> None:
+    """Sessions begin with it, and each goes on with its random numbers; a caller's counts first."""
+    fields = {"sampler_params": {"type": 2, "k": 40, "p": 0.95, "temperature": 5.0, "seed": 7}}
+    generator = Generator(bundle(tmp_path, **fields), cpu=True)
+    options = {"max_tokens": 20, "stop_tokens": ()}
+    first = generator.generate([7, 30, 31], **options).tokens
+    assert first == generator.generate([7, 30, 31], **options).tokens
+    assert first == generator.generate([7, 30, 31], seed=7, **options).tokens
+    assert first != generator.generate([7, 30, 31], seed=8, **options).tokens
+    session, other = generator.session(), generator.session()
+    assert session.generate([7, 30, 31], **options).tokens == other.generate([7, 30, 31], **options).tokens
+    drawn = session.generate([7, 30, 31], **options).tokens
+    assert drawn == other.generate([7, 30, 31], **options).tokens
+    assert drawn != other.generate([7, 30, 31], seed=7, **options).tokens
+    assert Generator(bundle(tmp_path, sampler_params={"type": 2, "seed": -1}), cpu=True).defaults["seed"] == 2**32 - 1
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
         ({}, {}),
+        ({"k": 9}, {}),
+        ({"k": 9, "p": 0.5, "temperature": 2.0}, {"temperature": 2.0, "top_k": 9, "top_p": 0.5}),
+        ({"type": 2, "k": 9, "temperature": 2.0, "seed": 0}, {"temperature": 2.0, "top_k": 9, "seed": 0}),
         ({"type": 3, "k": 9, "temperature": 2.0}, {"temperature": 0.0}),
         ({"type": 1, "k": 9, "temperature": 2.0}, {"temperature": 2.0, "top_k": 9}),
         ({"type": 1, "k": 9}, {"temperature": 1.0, "top_k": 9}),

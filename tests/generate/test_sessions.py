@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from litecl import Generator
-from litecl.generate import model
+from litecl.generate import model, runners
 from litecl.generate.model import LanguageModel, _keep_all
 from litecl.generate.session import Session
 from litecl.generate.signatures import Entry, Role, Step
+from litecl.interpreter import Interpreter
+from litecl.interpreter.device_run import DeviceRun
 from litecl.interpreter.errors import ArgumentError, DelegateError, ModelError
 from litecl.interpreter.file.writer import write_file
 from support.causal_lm import CausalLM
@@ -69,6 +71,25 @@ def test_prompts_of_any_length(generator: Generator, count: int) -> None:
 )
 def test_pieces(generator: Generator, count: int, start: int, pieces: list[int]) -> None:
     assert generator._model.pieces(count, start) == pieces
+
+
+def test_a_prompt_costs_no_more_than_in_any_other_steps() -> None:
+    """A step costs its width, padding included, and a decode step one token, and each as much again as eight tokens;
+    narrow steps may take less than one wide one."""
+    lm = CausalLM(words=20, slots=600, prefills=(512, 128))
+    split = LanguageModel(Interpreter(lm.model()), {}).pieces
+
+    def least(count: int) -> int:
+        wide = [(a, b) for a in (0, 1) for b in range(5) if 512 * a + 128 * b <= lm.slots]
+        return min(520 * a + 136 * b + 9 * max(count - 512 * a - 128 * b, 0) for a, b in wide)
+
+    for count in (1, 2, 16, 31, 127, 128, 129, 299, 384, 400, 512, 560):
+        pieces = split(count, 0)
+        assert sum(pieces) == count
+        widths = [1 if n == 1 else 128 if n <= 128 else 512 for n in pieces]
+        assert sum(widths) + 8 * len(widths) == least(count), count
+    assert split(299, 0) == [128, 128, 43]
+    assert split(400, 0) == [400]
 
 
 def test_a_prompt_to_the_end_of_the_context(generator: Generator) -> None:
@@ -440,6 +461,26 @@ def test_sessions_in_turns_keep_their_preparations(path: Path) -> None:
     one.generate(max_tokens=2)
     assert one._caches.runs["decode"][1][0] is run
     assert [*one.tokens] == [*PROMPT[:3], *LM.greedy(PROMPT[:3], 4)] == [*other.tokens]
+
+
+def test_embedders_keep_their_preparations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generation prepares each of their steps once, not for every token."""
+    write_file(LM.model(embeddings=True), tmp_path / "model.tflite")
+    write_file(LM.embedder(), tmp_path / "embedder.tflite")
+    prepared = list[int]()
+
+    class Counted(DeviceRun):
+        def _prepare(self) -> None:
+            prepared.append(1)
+            super()._prepare()
+
+    monkeypatch.setattr(runners, "DeviceRun", Counted)
+    session = Generator(tmp_path / "model.tflite").session()
+    assert [*session.generate(PROMPT, max_tokens=3).tokens] == LM.greedy(PROMPT, 3)
+    before = len(prepared)
+    session.generate(max_tokens=9)
+    assert [*session.tokens[len(PROMPT) :]] == LM.greedy(PROMPT, 12)
+    assert len(prepared) == before
 
 
 def test_a_session_that_does_nothing_holds_nobody_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

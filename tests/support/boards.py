@@ -21,6 +21,7 @@ static void semihost(int what, const void *of) {
     __asm__ volatile("mov r0, %0\\n mov r1, %1\\n bkpt 0xab" : : "r"(what), "r"(of) : "r0", "r1", "memory");
 }
 void print(const char *text) { semihost(4, text); }
+unsigned ticks(unsigned since) { return (0xffffff - *(volatile unsigned *)0xE000E018 - since) & 0xffffff; }
 static void leave(void) { semihost(0x18, (void *)0x20026); }
 static void fault(void) {
     print("fault");
@@ -29,6 +30,9 @@ static void fault(void) {
 void start(void) {
     *(volatile unsigned *)0xE000ED88 |= 0xf << 20; /* the floating-point unit */
     __asm__ volatile("dsb\\n isb");
+    *(volatile unsigned *)0xE000E014 = 0xffffff;
+    *(volatile unsigned *)0xE000E018 = 0;
+    *(volatile unsigned *)0xE000E010 = 5; /* on, at the processor's clock */
     main();
     leave();
 }
@@ -45,6 +49,11 @@ static void semihost(int what, const void *of) {
                      : "+r"(a0) : "r"(a1) : "memory");
 }
 void print(const char *text) { semihost(4, text); }
+unsigned ticks(unsigned since) {
+    unsigned count;
+    __asm__ volatile("csrr %0, minstret" : "=r"(count));
+    return count - since;
+}
 void begin(void) {
     main();
     semihost(0x18, (void *)0x20026);
@@ -68,6 +77,7 @@ _MAIN = """
 #include "model.h"
 #define NULL ((void *)0)
 void print(const char *);
+unsigned ticks(unsigned since);
 {inputs}
 {outputs}
 static void show(const unsigned char *bytes, unsigned count) {{
@@ -92,7 +102,9 @@ int main(void) {{
 
 @dataclass(frozen=True)
 class Board:
-    """A machine of qemu's. machine: to export for. target: zig's name of it. code, data: address and size of memory."""
+    """A machine of qemu's. machine: to export for. target: zig's name of it. code, data: address and size of memory.
+    instructions_per_tick: of its clock, if each takes a nanosecond.
+    """
 
     machine: str
     command: tuple[str, ...]
@@ -100,6 +112,7 @@ class Board:
     start: str
     code: tuple[str, str]
     data: tuple[str, str]
+    instructions_per_tick: float
 
     @property
     def is_here(self) -> bool:
@@ -115,14 +128,16 @@ BOARDS = (
         _START,
         ("0", "4M"),
         ("0x20000000", "4M"),
+        1e9 / 25e6,
     ),
     Board(
         "cortex-m55",
         (*_ARM, "mps3-an547"),
         ("thumb-freestanding-eabihf", "-mcpu=cortex_m55"),
         _START,
-        ("0", "512K"),
+        ("0", "512K"),  # larger models do not fit
         ("0x21000000", "2M"),
+        1e9 / 32e6,
     ),
     Board(
         "riscv32imc",
@@ -131,12 +146,15 @@ BOARDS = (
         _START_RISCV,
         ("0x80000000", "4M"),
         ("0x80400000", "4M"),
+        1,
     ),
 )
 
 
 class BoardProgram:
-    """A model exported for a board."""
+    """A model exported for a board. instructions: of every run, after ``run``."""
+
+    instructions: Sequence[int] = ()
 
     def __init__(self, model: Any, board: Board, folder: Path, **given: Any) -> None:
         self.model, self.board, self.folder = model, board, folder
@@ -159,14 +177,18 @@ class BoardProgram:
         link = ("-T", str(self.folder / "layout.ld"), "-Wl,-e,start", "-o", str(self.folder / "board.elf"))
         options = ("-O1", "-ffreestanding", f"-I{self.folder}")
         subprocess.run((found.command[0], "cc", "-target", *self.board.target, *options, *sources, *link), check=True)
-        emulated = (*self.board.command, "-nographic", "-semihosting-config", "enable=on,target=native", "-kernel")
+        # An instruction then takes a nanosecond.
+        emulated = (*self.board.command, "-nographic", "-icount", "shift=0")
+        emulated += "-semihosting-config", "enable=on,target=native", "-kernel"
         done = subprocess.run(
             (*emulated, str(self.folder / "board.elf")), capture_output=True, timeout=100, check=False
         )
         lines = (done.stderr + done.stdout).decode().split()
         assert lines[-2:] == ["stack:", "right"], lines
         contents = [bytes.fromhex(line) for line in lines[:-2]]
-        results = [(content[0], arrays(self.images[""].outputs, content, 1)) for content in contents]
+        counts = [int.from_bytes(content[:4], "little") for content in contents]
+        self.instructions = [round(count * self.board.instructions_per_tick) for count in counts]
+        results = [(content[4], arrays(self.images[""].outputs, content, 5)) for content in contents]
         assert len(results) == len([step for step in steps if not isinstance(step, str)]), lines
         return results
 
@@ -193,7 +215,10 @@ class BoardProgram:
             calls += [
                 f"    {{\n        const struct model_inputs inputs = {{{given}}};",
                 f"        const struct model_outputs outputs = {{{places}}};",
-                "        const unsigned char status = model_invoke(&inputs, &outputs);\n        show(&status, 1);",
+                "        const unsigned before = ticks(0);",
+                "        const unsigned char status = model_invoke(&inputs, &outputs);",
+                "        const unsigned count = ticks(before);",
+                "        show((const void *)&count, sizeof count);\n        show(&status, 1);",
             ]
             calls += [f"        show(out_{i}, sizeof out_{i});" for i in range(len(image.outputs))]
             calls.append('        print("\\n");\n    }')

@@ -16,24 +16,25 @@ pytest.importorskip("tokenizers")
 pb = pytest.importorskip("litert_lm_builder.runtime.proto.llm_metadata_pb2")
 
 
-def said(ends: Sequence[int] = (8, 9), **fields: Any) -> Any:
+def said(ends: Sequence[int] = (8, 9), start: Sequence[int] = (7,), **fields: Any) -> Any:
     """LlmMetadata that begins a text with token 7 and ends it with <eos> or with two tokens."""
     made = pb.LlmMetadata(max_num_tokens=64, **fields)
-    made.start_token.token_ids.ids.append(7)
+    if start:
+        made.start_token.token_ids.ids.extend(start)
     made.stop_tokens.add().token_str = "<eos>"
     made.stop_tokens.add().token_ids.ids.extend(ends)
     made.llm_model_type.generic_model.SetInParent()
     return made
 
 
-def bundle(folder: Path, *, tokenizer: str = "hf", embedder: bool = False, **fields: Any) -> Path:
-    """Write a bundle of the small model with LiteRT-LM's builder."""
+def bundle(folder: Path, *, tokenizer: str | bytes = "hf", embedder: bool = False, **fields: Any) -> Path:
+    """Write a bundle of the small model with LiteRT-LM's builder. tokenizer: also a ``tokenizer.json``."""
     made = builder.LitertLmFileBuilder()
     made.add_system_metadata(builder.Metadata(key="Authors", value="tests", dtype=builder.DType.STRING))
     (folder / "metadata.pb").write_bytes(said(**fields).SerializeToString())
     made.add_llm_metadata(str(folder / "metadata.pb"))
-    if tokenizer == "hf":
-        (folder / "tok.json").write_bytes(small.hugging_face())
+    if tokenizer == "hf" or isinstance(tokenizer, bytes):
+        (folder / "tok.json").write_bytes(tokenizer if isinstance(tokenizer, bytes) else small.hugging_face())
         made.add_hf_tokenizer(str(folder / "tok.json"))
     elif tokenizer == "sp":
         (folder / "tok.spiece").write_bytes(small.sentencepiece())

@@ -39,6 +39,22 @@ def hugging_face() -> bytes:
     return str(made.to_str()).encode()
 
 
+def characters(count: int, nul: int = -1) -> bytes:
+    """A ``tokenizer.json`` of ``count`` characters, one a token: ``chr(0x4E00 + token)``, but of <pad>, <eos>, <bos>,
+    which it begins a text with, and of NUL."""
+    special = ["<pad>", "<eos>", "<bos>"]
+    characters = {("\0" if n == nul else chr(0x4E00 + n)): n for n in range(len(special), count)}
+    bos = {"id": "<bos>", "type_id": 0}
+    begun = [{"SpecialToken": bos}, {"Sequence": {"id": "A", "type_id": 0}}]
+    post = {"type": "TemplateProcessing", "single": begun, "pair": [*begun, {"Sequence": {"id": "B", "type_id": 1}}]}
+    post |= {"special_tokens": {"<bos>": {"id": "<bos>", "ids": [2], "tokens": ["<bos>"]}}}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False) | {"special": True}
+    added = [{"id": n, "content": text, **flags} for n, text in enumerate(special)]
+    vocabulary = {text: n for n, text in enumerate(special)} | characters
+    document = {"version": "1.0", "added_tokens": added, "post_processor": post, "decoder": {"type": "Fuse"}}
+    return json.dumps(document | {"model": {"type": "BPE", "vocab": vocabulary, "merges": []}}).encode()
+
+
 def write_config(folder: Path, eos: Any = "<eos>") -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": eos}))
 

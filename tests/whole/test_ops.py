@@ -19,7 +19,7 @@ ELSEWHERE = {
     "test_live_memory.py": "CALL",
     "test_resources.py": "ASSIGN_VARIABLE CALL_ONCE HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE "
     "READ_VARIABLE VAR_HANDLE",
-    "test_stablehlo.py": "STABLEHLO_CASE STABLEHLO_COMPOSITE STABLEHLO_REDUCE_WINDOW STABLEHLO_SCATTER",
+    "test_stablehlo.py": "STABLEHLO_CASE STABLEHLO_COMPOSITE STABLEHLO_REDUCE_WINDOW STABLEHLO_SCATTER STABLEHLO_SORT",
     "test_checkpoints.py": "litecl.Restore litecl.Save",
     "test_densify.py": "DENSIFY",
     "test_strings.py": "litecl.AsString litecl.RegexFullMatch litecl.RegexReplace litecl.StringJoin "

@@ -112,6 +112,8 @@ _PAGES = (
         r"^4 of 5 nodes in 1 partition(?s:.*)^0 4 SOFTMAX denied by deny_ops$(?s:.*)^All 5 nodes run on the device\.",
         marks=(LONG,),
     ),
+    Page("docs/runtimes.md"),
+    Page("docs/promises.md"),
     Page("docs/backends.md", r"^\d of 3 nodes in \d partitions on numpy"),
     Page(
         "docs/drop_in.md",

@@ -15,6 +15,7 @@ from litecl import Generator
 from litecl.cli.commands.serve import _listening
 from litecl.generate.model import LanguageModel
 from litecl.interpreter.errors import DelegateError, ModelError
+from litecl.serve.completions import asked_of
 from support.chat_models import chat_model
 from support.command import failure, small_model
 from support.served import Client, started
@@ -164,6 +165,12 @@ def test_seeds_and_choices(client: Client) -> None:
     assert first == again and len({*first}) == 3 and first != other
     cold = answered(client, **asked, top_p=0.0)["choices"]
     assert {each["message"]["content"] for each in cold} == {answered(client)["choices"][0]["message"]["content"]}
+
+
+def test_a_seed_that_the_file_sets_is_none_of_a_request() -> None:
+    """Else all choices of sessions that have answered nothing yet would be the same text."""
+    asked = asked_of(b'{"model": "m", "prompt": "a", "n": 2}', "m", {"seed": 7, "top_k": 5}, chat=False)
+    assert len({7, *(asked.options_of(choice)["seed"] for choice in (0, 0, 1))}) == 4
 
 
 def test_without_a_temperature_it_is_one(client: Client, generator: Generator) -> None:

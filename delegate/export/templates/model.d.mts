@@ -37,5 +37,10 @@ export declare class Model {
     reset(): void;
 }
 
-/** Loads the model: from a URL, bytes, or a module; by default from model.wasm beside the script. */
-export declare function load(source?: string | URL | ArrayBuffer | ArrayBufferView | WebAssembly.Module): Promise<Model>;
+type Source = string | URL | ArrayBuffer | ArrayBufferView;
+
+/**
+ * Loads the model: from a URL, bytes, or a module, by default from the file beside the script that suits the engine
+ * best. weights: model.weights, if they are apart.
+ */
+export declare function load(source?: Source | WebAssembly.Module, weights?: Source): Promise<Model>;

@@ -5,6 +5,9 @@ const SIGNATURES = {
 @SIGNATURES@};
 const KEYS = Object.keys(SIGNATURES);
 const LIMIT = @LIMIT@;
+const RELAXED = @RELAXED@; // what model.relaxed.wasm, if there is one, asks of an engine with relaxed SIMD
+const MARK = @MARK@; // of all files of an export
+const WEIGHTS = @WEIGHTS@; // bytes of model.weights, if weights are apart
 const ARRAYS = { Float32Array, Int8Array, Uint8Array, Int16Array, Int32Array, BigInt64Array };
 
 /** A loaded model. Its states stay from run to run. */
@@ -66,22 +69,76 @@ function check(name, { array, shape, size }, value) {
     throw new TypeError(`input "${name}": expected a ${array} of ${size} elements for [${shape}], got ${got}`);
 }
 
+// (module (func (export "dot") (param i32 i32) (result i32): of i8x16.splats the relaxed product of bytes, lane 0
+const PROBE = "AGFzbQEAAAABBwFgAn9/AX8DAgEABwcBA2RvdAAAChYBFAAgAP0PIAH9D0EA/RH9kwL9GwAL";
+
+/** The module for this engine: its relaxed products of bytes are those of signed by unsigned ones, or are not used. */
+function best() {
+    const bytes = Uint8Array.from(atob(PROBE), (c) => c.charCodeAt(0));
+    if (RELAXED === "" || !WebAssembly.validate(bytes)) return "./model.wasm";
+    const { dot } = new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports;
+    const are_mixed = [127, -128, 1].every((a) => [255, 128, 127, 1].every((b) => dot(a, b) === 4 * a * b));
+    return RELAXED === "any" || are_mixed ? "./model.relaxed.wasm" : "./model.wasm";
+}
+
 /**
- * Loads the model. source: model.wasm as a URL, its bytes, or a WebAssembly.Module; by default the file beside this one.
+ * Loads the model. source: model.wasm as a URL, its bytes, or a WebAssembly.Module; by default the file beside this one
+ * that suits the engine best. weights: model.weights, if they are apart, as a URL or its bytes.
  */
-export async function load(source = new URL("./model.wasm", import.meta.url)) {
-    if (source instanceof WebAssembly.Module) return new Model(await WebAssembly.instantiate(source));
-    if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) {
-        return new Model((await WebAssembly.instantiate(source)).instance);
+export async function load(
+    source = new URL(best(), import.meta.url), weights = new URL("./model.weights", import.meta.url),
+) {
+    const [{ module, instance }, content] = await Promise.all([instantiated(source), WEIGHTS && opened(weights)]);
+    const [section] = WebAssembly.Module.customSections(module, "litecl");
+    if (section === undefined || new TextDecoder().decode(section) !== MARK) {
+        throw new Error("the module is not of the same export as model.mjs");
     }
+    if (WEIGHTS) await fill(instance.exports, content);
+    return new Model(instance);
+}
+
+/** A module and its instance; compiled while it is fetched, if the server says that it is application/wasm. */
+async function instantiated(source) {
+    if (source instanceof WebAssembly.Module) {
+        return { module: source, instance: await WebAssembly.instantiate(source) };
+    }
+    const opening = await opened(source);
+    if (opening instanceof Response && opening.headers.get("Content-Type")?.startsWith("application/wasm")) {
+        return WebAssembly.instantiateStreaming(opening);
+    }
+    return WebAssembly.instantiate(opening instanceof Response ? await opening.arrayBuffer() : opening);
+}
+
+/** A file as a response, or as bytes. */
+async function opened(source) {
+    if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return source;
     const url = new URL(source, import.meta.url);
     if (url.protocol === "file:") {
         const { readFile } = await import("node:fs/promises");
-        return load(await readFile(url));
+        return readFile(url);
     }
     const response = await fetch(url);
     if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`);
-    const is_streamed = response.headers.get("Content-Type")?.startsWith("application/wasm");
-    if (!is_streamed) return load(await response.arrayBuffer());
-    return new Model((await WebAssembly.instantiateStreaming(response)).instance);
+    return response;
+}
+
+/** Writes weights to memory as they come. */
+async function fill({ memory, model_constants }, content) {
+    const [head, to] = [new Uint8Array(64), new Uint8Array(memory.buffer, model_constants(), WEIGHTS)];
+    let size = 0;
+    const add = (bytes) => {
+        if (size < head.length) head.set(bytes.subarray(0, head.length - size), size);
+        const rest = bytes.subarray(Math.max(0, head.length - size));
+        const at = Math.max(0, size - head.length);
+        to.set(rest.subarray(0, Math.max(0, to.length - at)), Math.min(at, to.length));
+        size += bytes.length;
+    };
+    if (content instanceof Response) {
+        const reader = content.body.getReader();
+        for (let part = await reader.read(); !part.done; part = await reader.read()) add(part.value);
+    } else add(ArrayBuffer.isView(content) ? new Uint8Array(content.buffer, content.byteOffset, content.byteLength)
+        : new Uint8Array(content));
+    if (new TextDecoder().decode(head).trimEnd() !== MARK || size !== head.length + WEIGHTS) {
+        throw new Error("the weights are not of the same export as model.mjs, or not complete");
+    }
 }

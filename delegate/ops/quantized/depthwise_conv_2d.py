@@ -124,7 +124,7 @@ def _flat(g: Geometry, target: Target) -> int:
 def share_of(g: Geometry, flat: int, target: Target) -> Share:
     """Return the share of a CPU's work-item: whole lines, in vectors filled by channels or by several pixels."""
     most = target.vector_width
-    fitting = (width for width in (16, 8, 4) if width <= most and (4 * width <= g.channels or width == 4))
+    fitting = (w for w in (16, 8, 4, 1) if w <= most and (4 * w <= g.channels or w == min(4, most)))
     width = most if flat > 1 else next(fitting)
     rows, blocks = g.images * g.out_height, -(-g.channels // (4 * width))
     item_rows, item_blocks = spread(_KERNEL, target, rows, blocks, g.flops)

@@ -8,16 +8,17 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from typing import Any
 
 from litecl.bisection.runners import Run, run
+from litecl.conformance import tflite_micro
 from litecl.conformance.program import Program
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, MissingExtra
 from litecl.perf.contenders import typed_errors
 from litecl.perf.feeds import Runtime
-from litecl.perf.peers import litert
+from litecl.perf.peers import PEERS, litert, openvino
 from litecl.perf.peers.litert import LITERT_REFERENCE, RESOLVERS, peer_name
 
-LITECL = "litecl"
+LITECL, TFLITE_MICRO, OPENVINO = "litecl", "tflite_micro", "openvino"
 _LITERT_MODULE = "ai_edge_litert.interpreter"
 _MODULES = {LITECL: "litecl", "tflite_runtime": "tflite_runtime.interpreter"} | dict.fromkeys(RESOLVERS, _LITERT_MODULE)
 
@@ -57,11 +58,17 @@ class Suspect:
 
 def suspect(name: str) -> Suspect:
     """Return a runtime: ``litert``, ``litert-reference`` (its reference kernels), ``litecl`` (its default device),
-    ``tflite_runtime``, or the path of a module with a class ``Interpreter`` like tf.lite's.
+    ``tflite_micro``, ``openvino``, ``tflite_runtime``, or the path of a module with a class ``Interpreter`` like
+    tf.lite's.
 
     Raises MissingExtra for a module that isn't installed, LiteclError for one without that class.
     """
     name = peer_name(name)
+    if name == TFLITE_MICRO:
+        return Suspect(name, name, _version(tflite_micro.module(), name), tflite_micro.load)
+    if name == OPENVINO:
+        PEERS[name].require(name)
+        return Suspect(name, name, PEERS[name].version, partial(openvino.load, num_threads=1))
     path = _MODULES.get(name, name)
     try:
         module = importlib.import_module(path)

@@ -21,14 +21,19 @@ class Embedder:
             if name not in outputs and len(outputs) != 1:
                 raise ModelError(f"embedder, signature {step.key!r}: expected an output {name!r}, got {outputs}")
         self._name = name
+        self._caches = Caches()  # none, but with the runner's preparations
+        self._sized: dict[tuple[str, int], Step] = {}
 
     def __call__(self, tokens: Array, wanted: Entry) -> Array:
         """Return the embeddings of tokens in an input's shape. Raises ModelError if they don't fit it."""
         rows = []
         for step, part in self._parts(tokens):
-            sized = step.with_sizes(len(part), 0)
+            sized = self._sized.get((step.key, len(part)))
+            if sized is None:
+                sized = self._sized[step.key, len(part)] = step.with_sizes(len(part), 0)
             (entry,) = sized.inputs
-            results = self.runner.run(sized, {entry.name: part.astype(entry.dtype).reshape(entry.shape)}, Caches())
+            given = {entry.name: part.astype(entry.dtype).reshape(entry.shape)}
+            results = self.runner.run(sized, given, self._caches)
             name = self._name if self._name in results else next(iter(results))
             rows.append(np.array(results[name]).reshape(len(part), -1))
         embeddings = np.concatenate(rows)

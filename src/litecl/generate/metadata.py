@@ -11,7 +11,7 @@ from typing import Any
 from litecl.generate.lexicon import Named
 from litecl.generate.protobuf import Message
 
-_TOP_K, _TOP_P, _GREEDY = 1, 2, 3  # sampler types
+_UNSPECIFIED, _TOP_K, _TOP_P, _GREEDY = range(4)  # sampler types; LiteRT-LM takes the first for _TOP_P
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,13 @@ def _sampling(given: Message) -> dict[str, Any]:
     kind, k, p, temperature = given.integer(1), given.integer(2), given.number(3), given.number(4)
     if kind == _GREEDY:
         return {"temperature": 0.0}
-    if kind not in (_TOP_K, _TOP_P):
+    if kind not in (_TOP_K, _TOP_P) and not (kind == _UNSPECIFIED and temperature > 0):
         return {}
     fields: dict[str, Any] = {"temperature": temperature if 4 in given else 1.0}
     if k > 0:
         fields["top_k"] = k
-    if kind == _TOP_P and 0 < p <= 1:
+    if kind != _TOP_K and 0 < p <= 1:
         fields["top_p"] = p
+    if 5 in given:
+        fields["seed"] = given.integer(5) % (1 << 32)
     return fields

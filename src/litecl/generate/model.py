@@ -20,7 +20,7 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import CONTEXT_LENGTH, Array, Model, Shape
 
 _OPEN_SLOTS = 1024  # cache length if a file leaves it open
-_WORTH = 8  # assumed number of tokens that a prefill reads in the time of one decode step
+_STEP_COST = 8  # of any step beside its tokens, in tokens: 5 for 512 wide layers on a processor, 22 for 64 wide ones
 _TURN_S, _IDLE_S = 2e-2, 1e-3  # of a session among others; time after which one that runs no step is passed by
 _OPEN_WIDTHS = (128, 32, 8)  # widths for a prefill that takes any number of tokens: each is compiled once
 
@@ -102,13 +102,20 @@ class LanguageModel:
     def pieces(self, count: int, start: int) -> list[int]:
         """Split a prompt of ``count`` tokens into steps; return each one's number of tokens. 1 is a decode step.
 
-        start: how many tokens came before. A step wider than its tokens reads padding, which no token sees.
+        start: how many tokens came before. The widest steps that the tokens fill come first; where that costs less, the
+        last step is wider than its tokens: it reads padding, which no token sees.
         """
-        widths = []
+        widths = list[int]()
+        cost, best, least = 0, widths, math.inf
         while count:
-            widths.append(self._next(count, start))
-            count, start = count - widths[-1], start + widths[-1]
-        return widths
+            exact = next((step.width for step in self._prefills if step.width <= count), 1)
+            wider = min((step.width for step in self._prefills if step.width >= count), default=0)
+            pads = wider and count > 1 and self._may_pad and start + wider <= self._slots
+            if pads and cost + wider + _STEP_COST <= least:
+                best, least = [*widths, count], cost + wider + _STEP_COST
+            widths.append(exact)
+            cost, count, start = cost + exact + _STEP_COST, count - exact, start + exact
+        return widths if cost < least else best
 
     def run(self, tokens: Sequence[int], start: int, caches: Caches) -> Array | None:
         """Run a step on the next tokens, one of ``pieces``, adding their keys and values to the caches.
@@ -155,17 +162,6 @@ class LanguageModel:
     def _runners(self) -> list[Runner]:
         loops = [loop.runner for loop in self._loops.values()]
         return [self._runner, *(embedder.runner for embedder in self._embedders.values()), *loops]
-
-    def _next(self, count: int, start: int) -> int:
-        """Return how many of the next tokens to read at once: the widest step that they fill, or all of them in a
-        wider, padded step if they fill more than half of it, or if decoding them one by one would cost more.
-        """
-        exact = next((step.width for step in self._prefills if step.width <= count), 1)
-        wider = min((step.width for step in self._prefills if step.width >= count), default=0)
-        if not wider or not self._may_pad or start + wider > self._slots:
-            return exact
-        worth = _WORTH if exact == 1 else 2
-        return count if count > 1 and count * worth > wider else exact
 
     def _step(self, count: int) -> Step:
         if count == 1:

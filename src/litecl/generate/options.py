@@ -20,9 +20,9 @@ class GenerationOptions:
 
     max_tokens: the most tokens to generate; None: until the model ends its text or its context is full.
     temperature, top_k, top_p, repetition_penalty: see ``Sampling``; the file may set defaults.
-    seed: of the random numbers; None continues the session's, which start from fresh entropy.
+    seed: of the random numbers; None continues the session's, which start from the file's seed, or fresh entropy.
     stop: one or more texts at which to end; the result doesn't contain them.
-    stop_tokens: tokens at which to end; None for the file's.
+    stop_tokens: tokens at which to end; None for the file's, whose text the result doesn't contain.
     log_probs: return the logarithm of every token's probability (the model's own, before temperature and the rest).
     whole: generate everything in one invoke, in a loop that litecl builds around the decode signature: several times as
         fast if steps are short. Tokens are the most likely ones, or drawn with a ``top_k`` of at most 64. Ends at

@@ -1,6 +1,11 @@
-"""Texts that may go on: whether a text ends with the beginning of another."""
+"""Texts and tokens that may go on: whether they end with the beginning of others."""
+
+from typing import TypeVar
+
+_Sequence = TypeVar("_Sequence", str, tuple[int, ...])
 
 
-def overlap(text: str, mark: str) -> int:
-    """Return how many of the last characters of a text may begin a mark."""
-    return next((n for n in range(min(len(mark) - 1, len(text)), 0, -1) if text.endswith(mark[:n])), 0)
+def overlap(sequence: _Sequence, mark: _Sequence) -> int:
+    """Return how many of the last elements of a text, or of tokens, may begin a mark."""
+    size = len(sequence)
+    return next((n for n in range(min(len(mark) - 1, size), 0, -1) if sequence[size - n :] == mark[:n]), 0)

@@ -16,6 +16,7 @@ from litecl.generate.lexicon import Lexicon
 from litecl.generate.loop import Asked
 from litecl.generate.model import LanguageModel
 from litecl.generate.options import Finish, Generation, GenerationOptions, Piece, Timing
+from litecl.generate.overlap import overlap
 from litecl.generate.sampling import choose, log_softmax, masked
 from litecl.generate.text import TextStream
 from litecl.generate.whole import STOPS
@@ -63,9 +64,10 @@ class Session:
         self._tokens: list[int] = []
         self._held = 0  # how many tokens the caches hold
         self._caches = model.caches()
-        self._random = np.random.default_rng()
+        self._random = np.random.default_rng(defaults.get("seed"))
         self._settled = self._now()
         self._known: _Known | None = None
+        self._stop = 0  # how many of the last tokens ended the text
         self.timing = Timing()
 
     @property
@@ -97,7 +99,7 @@ class Session:
         the marks of the parts of a reply.
         """
         self._settle()
-        asked = GenerationOptions.of({**self._defaults, **options})
+        asked = GenerationOptions.of({**self._defaults, "seed": None, **options})
         is_text = marked or isinstance(prompt, str)
         tokens = self._checked(self._numbers(prompt))
         text = self._lexicon.stream([*self._tokens, *tokens], asked.stop, is_text, marked)
@@ -176,7 +178,7 @@ class Session:
     def _replying(self, stream: Iterator[Piece], prompt: ChatPrompt) -> Iterator[ChatPiece]:
         for piece in reply_pieces(stream, prompt):
             if piece.reply is not None and piece.finish != "stop sequence":  # which cuts its text
-                end = len(self._tokens) - (piece.finish == "stop token")
+                end = len(self._tokens) - self._stop
                 self._known = _Known(prompt.text + piece.reply.generation.text, tuple(self._tokens[:end]))
             yield piece
 
@@ -294,10 +296,18 @@ class Session:
         self._tokens += prompt
         if asked.seed is not None:
             self._random = np.random.default_rng(asked.seed)
+        waiting = list[int]()  # tokens whose text isn't out: they may begin a stop of several tokens
+        longest = max(map(len, ends), default=0)
         for count, (token, logits) in enumerate(self._tokens_of(asked, ends), 1):
             self._tokens.append(token)
-            finish = self._finish(count, asked, ends)
-            written = "" if text is None else text.flush() if finish == "stop token" else text.push(token, bool(finish))
+            waiting.append(token)
+            last = tuple(self._tokens[-min(count, longest) :]) if longest else ()
+            self._stop = max((len(end) for end in ends if last[-len(end) :] == end), default=0)
+            finish = self._finish(count, asked)
+            kept = self._stop if finish else max((overlap(last, end) for end in ends), default=0)
+            certain = len(waiting) - kept
+            written = "" if text is None else text.extend(waiting[:certain], bool(finish))
+            del waiting[:certain]
             if text is not None and text.stopped:
                 finish = "stop sequence"
             log_prob = float(log_softmax(logits)[token]) if asked.log_probs else None
@@ -348,8 +358,8 @@ class Session:
         self.timing += Timing(decode_tokens=len(tokens), decode_s=time.perf_counter() - start)
         return tokens
 
-    def _finish(self, count: int, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> Finish:
-        if any(tuple(self._tokens[-len(end) :]) == end for end in ends):
+    def _finish(self, count: int, asked: GenerationOptions) -> Finish:
+        if self._stop:
             return "stop token"
         if count == asked.max_tokens:
             return "max_tokens"

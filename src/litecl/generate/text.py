@@ -28,8 +28,15 @@ class TextStream:
         self._tokens.append(token)
         return self._released(self._written(last), last)
 
+    def extend(self, tokens: Sequence[int], last: bool) -> str:
+        """Add tokens up to a stop sequence; return the text that is now certain. last: as for ``push``."""
+        written = ""
+        for token in tokens:
+            written += "" if self.stopped else self.push(token)
+        return written + (self.flush() if last and not self.stopped else "")
+
     def flush(self) -> str:
-        """Return the text held back."""
+        """Return the text held back, up to a stop sequence."""
         return self._released(self._written(True), True)
 
     def _written(self, last: bool) -> str:

@@ -5,6 +5,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from secrets import randbits
 from typing import Annotated, Any
 
 import numpy as np
@@ -101,8 +102,8 @@ class Asked:
     prompts: Sequence[str | Sequence[int]] = ()
 
     def options_of(self, choice: int) -> dict[str, Any]:
-        """Return the options of one of the choices, whose texts differ."""
-        return {**self.options, "seed": None if self.seed is None else (self.seed + choice) % (1 << 63)}
+        """Return the options of one of the choices, whose texts differ, whatever seed the file sets."""
+        return {**self.options, "seed": randbits(63) if self.seed is None else (self.seed + choice) % (1 << 63)}
 
 
 def asked_of(body: bytes | bytearray, name: str, defaults: Mapping[str, Any], *, chat: bool) -> Asked:

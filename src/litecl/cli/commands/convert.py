@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -44,6 +45,7 @@ litecl convert float.tflite -o safe.tflite --fp16-safe --calibrate samples.npz
 litecl convert language_model.keras -o language_model.tflite --cache-length 256 --quantize int4
 """
 
+_CHECK_S = 120.0  # the longest that a runtime may take
 _FROZEN, _KERAS = (".pb", ".pbtxt"), (".keras", ".h5", ".hdf5")
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 _READY = (".tflite", ".pt2", ".onnx")  # these don't need TensorFlow
@@ -72,9 +74,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(flag, type=_names, metavar="NAME,...", help=f"the {arrays} tensors of a frozen graph")
     parser.add_argument(
         "--lstm",
-        choices=("fused", "while"),
+        choices=("fused", "variables", "while"),
         default="fused",
-        help="recurrent layers as fused operators (default) or loops",
+        help="recurrent layers as fused operators (default), as loops (while), or as fused operators whose states "
+        "go on from one run to the next, for tflite-micro (variables)",
     )
     parser.add_argument(
         "--keep-unrolled",
@@ -108,6 +111,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="compare the file with its source on random inputs; exit with 1 if a float model's results differ",
     )
     parser.add_argument(
+        "--check",
+        type=_names,
+        default=[],
+        metavar="RUNTIME,...",
+        help="say which nodes of the file these runtimes refuse or compute otherwise, as `litecl where` (tflm, "
+        "openvino, litert, litert-reference), and run it in those that are installed; exit with 1 if one refuses it",
+    )
+    parser.add_argument(
         "--dump-passes", type=folder, metavar="DIR", help="write the graph to this folder after every pass"
     )
 
@@ -131,22 +142,55 @@ def run(args: argparse.Namespace) -> Output:
     fusions = [line(str(fusion)) for fusion in conversion.fusions]
     warned = [Text(f"WARNING: {conversion.warning}")] if conversion.warning else []
     warned += [line(f"note: {note}") for note in conversion.notes]
-    warned += [line(f"{name!r}: within {apart:.1e} of ONNX Runtime") for name, apart in conversion.differences.items()]
+    warned += [
+        line(f"{name!r}: within {apart:.1e} of ONNX Runtime, in float")
+        for name, apart in conversion.differences.items()
+    ]
     warned += notes_of(conversion.quantization)
     rescaled = [] if conversion.rescaled is None else [Text(str(conversion.rescaled))]
     view = [written, *warned, *fusions, *rescaled, summary_view(args.output.name, summary)]
+    refused = False
+    if args.check:
+        data["check"], shown, refused = _checked(args, content)
+        view += shown
     if not args.verify:
-        return Output(data, view)
+        return Output(data, view, int(refused))
     data["differences"] = [asdict(difference) for difference in compared]
     differs = quantization.quantization(args) is None and not all(difference.small for difference in compared)
-    return Output(data, [*view, _differences_view(compared)], int(differs))
+    return Output(data, [*view, _differences_view(compared)], int(differs or refused))
+
+
+def _checked(args: argparse.Namespace, content: bytes) -> tuple[dict[str, Any], list[RenderableType], bool]:
+    """Return what runtimes do with the file, for programs and for people, and whether one refuses it."""
+    from litecl.cli.places import measured, measured_view, names_of, notes
+    from litecl.where.places import where
+    from litecl.where.table import REFUSES, UNKNOWN, shipped
+
+    names = names_of(args.check, shipped())
+    places = where(read(content), shipped(), names)
+    results = measured(content, names, 0, _CHECK_S)
+    unknown = {name: sum(place.verdicts[name].status == UNKNOWN for place in places) for name in names}
+    refused = any(place.verdicts[name].status == REFUSES for place in places for name in names)
+    remarks = [
+        line(f"{name}: {count} of {len(places)} nodes are not known") for name, count in unknown.items() if count
+    ]
+    view = [*notes(places, names), *remarks, measured_view(results)]
+    nodes = [
+        {"subgraph": place.subgraph, "node": place.node, "op": place.kind.op, "runtime": name}
+        | asdict(place.verdicts[name])
+        | {"changes": place.changes[name]}
+        for place in places
+        for name in place.changes
+    ]
+    refused |= any(one.refused is not None and one.installed for one in results)
+    return {"nodes": nodes, "not_known": unknown, "measured": [*map(asdict, results)]}, view, refused
 
 
 def _with_generation(args: argparse.Namespace) -> Output:
     """Add the signature generate to a language model. Raises ConversionError for flags that have no effect."""
     others = (
         *("quantize", "recipe", "fp16_safe", "input_shape", "signature", "inputs", "outputs"),
-        *("verify", "dump_passes", "cache_length"),
+        *("verify", "check", "dump_passes", "cache_length"),
     )
     if ignored := [f"--{name.replace('_', '-')}" for name in others if getattr(args, name)]:
         raise ConversionError(f"--generate: {', '.join(ignored)}: no effect on a language model")

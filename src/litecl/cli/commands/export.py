@@ -25,7 +25,7 @@ from litecl.delegate.export.draft import Draft, draft
 from litecl.delegate.export.image import Port
 from litecl.delegate.export.machines import WEB, export_machine, names
 from litecl.delegate.export.web import EXAMPLE as WEB_EXAMPLE
-from litecl.delegate.export.web import FILES, web_files
+from litecl.delegate.export.web import FILES, RELAXED, WEIGHTS, web_files
 from litecl.interpreter.errors import DelegateError
 
 _T = TypeVar("_T")
@@ -36,6 +36,7 @@ litecl export model.tflite --for c --machine x86_64-linux -o model/
 litecl export model.tflite --for c --machine cortex-m4 --name digits -o firmware/
 litecl export model.tflite --for c --machine cortex-m55 --size -o firmware/
 litecl export model.tflite --for web -o site/
+litecl export model.tflite --for web --relaxed-simd --weights apart -o site/
 litecl export model.tflite --for c --machine host --shape image=1,8,8,3 -o model/ --json
 """
 
@@ -69,6 +70,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-loop-iterations", type=positive, metavar="N", help="end a run with an error if a loop takes more"
     )
+    parser.add_argument(
+        "--relaxed-simd",
+        action="store_true",
+        help=f"with --for web, also write {RELAXED}, which is faster where an engine has relaxed SIMD",
+    )
+    parser.add_argument(
+        "--weights",
+        choices=("inside", "apart"),
+        default="inside",
+        help=f"with --for web, where weights are: in the modules, or in {WEIGHTS} (default: inside)",
+    )
     parser.add_argument("--size", action="store_true", help="prefer little code to speed")
     device_arguments(parser, without=("device", "num_threads", "compiler", "programs"))
 
@@ -92,8 +104,14 @@ def run(args: argparse.Namespace) -> Output:
         raise DelegateError(f"--for c needs --machine: host, {', '.join(names())}")
     if not for_c and (args.machine or args.name):
         raise DelegateError("--machine and --name: no effect with --for web")
+    apart = args.weights == "apart"
+    if for_c and (args.relaxed_simd or apart):
+        raise DelegateError("--relaxed-simd and --weights: no effect with --for c")
     name = args.name or "model"
-    files.require_free(args.output, [f"{name}.h", f"{name}.a"] if for_c else FILES)
+    files.require_free(
+        args.output,
+        [f"{name}.h", f"{name}.a"] if for_c else [*FILES, *[RELAXED] * args.relaxed_simd, *[WEIGHTS] * apart],
+    )
     with progress("exporting", None) as bar:
         drawn = draft(
             args.model,
@@ -109,7 +127,7 @@ def run(args: argparse.Namespace) -> Output:
         if for_c:
             contents, sizes = c_files(drawn, model, name)
         else:
-            contents = web_files(drawn, model)
+            contents = web_files(drawn, model, relaxed=args.relaxed_simd, apart=apart)
         kept = files.write(args.output, contents, [C_EXAMPLE, WEB_EXAMPLE])
     return _output(args.output, drawn, sizes, contents, kept)
 

@@ -1,10 +1,13 @@
 """``litecl verify``: checks a device or another runtime against the reference."""
 
 import argparse
+import errno
+import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -15,13 +18,18 @@ from litecl.cli.tables import table
 from litecl.conformance import catalogue as conformance
 from litecl.conformance.kit import Kit
 from litecl.conformance.worker import folder_of
-from litecl.interpreter.errors import DeviceNotFound
+from litecl.interpreter.errors import DeviceNotFound, LiteclError, ModelFileNotFound
 from litecl.perf.environment import cores, header, machine
 from litecl.verify import catalogue, pages, waivers
 from litecl.verify.check import Check
-from litecl.verify.document import Table, sentence, tables
+from litecl.verify.document import Table as Shown
+from litecl.verify.document import sentence, tables
 from litecl.verify.record import KIND, DeviceResult, Result
 from litecl.verify.supervise import Plan, devices_of, verify_device
+from litecl.where import making, specimens
+from litecl.where.table import Table
+from litecl.where.table import read as read_table
+from litecl.where.table import write as write_table
 
 HELP = "check the results of a device, or of another runtime, against the reference, operator by operator"
 EXAMPLES = """\
@@ -32,10 +40,12 @@ litecl verify --waivers known.txt -o junit.xml
 litecl verify --list
 litecl verify --runtime litert --runtime litert-reference -o runtimes.html --cases failures
 litecl verify --command 'python run_model.py'
+litecl verify --runtime tflite_micro --runtime openvino --table table.json --models models/
 """
 
 _GRAPHS = (200, 40)  # in a full and in a quick run
 _MOST_JOBS = 4  # each process keeps its checks' programs in memory
+_OF_CHECKS = ("device", "programs", "ops", "quick", "replay", "list", "waivers", "output", "cases", "graphs")
 _SHOWN = "Failures"  # title prefix and columns of the tables to show on a terminal
 _COLUMNS = ("check", "types", "what", "kernels")
 
@@ -55,7 +65,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME",
         help="check another runtime instead of a device: litert, litert-reference (its reference kernels), "
-        "litecl, tflite_runtime, or a module with a class Interpreter like tf.lite's; may be repeated",
+        "litecl, tflite_micro, openvino, tflite_runtime, or a module with a class Interpreter like tf.lite's; may be "
+        "repeated",
     )
     parser.add_argument(
         "--command",
@@ -74,6 +85,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=folder,
         metavar="DIR",
         help="write the smallest model of every failure of a runtime to this folder",
+    )
+    parser.add_argument(
+        "--table",
+        type=OutputFile(".json"),
+        metavar="FILE",
+        help="with --runtime: write what it does with each kind of node to this table, for `litecl where --table`; "
+        "other runtimes in the table stay",
+    )
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="MODEL|FOLDER",
+        help="with --table: also the nodes of these models",
     )
     parser.add_argument("--ops", metavar="OP,OP,...", default="", help="only checks of these operators")
     parser.add_argument("--quick", action="store_true", help="some checks of each operator, in under two minutes")
@@ -108,6 +134,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Output:
     """Verify devices or runtimes. The exit code is 1 for any failure that no waiver covers."""
+    if args.table is not None or args.models:
+        return _table(args)
     checks = _checks(args)
     if args.list:
         names = [check.name for check in checks]
@@ -126,6 +154,38 @@ def run(args: argparse.Namespace) -> Output:
     view += [_shown(part) for part in tables(result) if part.title.startswith(_SHOWN)]
     view += [Text(note) for note in notes]
     return Output(result.to_dict(), [*view, Text(sentence(result))], int(result.failed))
+
+
+def _table(args: argparse.Namespace) -> Output:
+    """Write a table of what runtimes do with each kind of node."""
+    if args.table is None or not args.runtime:
+        raise LiteclError("--table and --models: expected --table FILE and --runtime NAME, as in the examples")
+    if ignored := [f"--{name}" for name in _OF_CHECKS if getattr(args, name)]:
+        raise LiteclError(f"--table: {', '.join(ignored)}: no effect on a table, which has all cases")
+    written = read_table(args.table) if args.table.exists() else Table()
+    skipped: list[str] = []
+    with TemporaryDirectory(prefix="litecl-verify-") as folder:
+        names = [*specimens.of_cases(), *making.from_models(_files(args.models), Path(folder), skipped)]
+        with progress("verifying", len(names) * len(args.runtime)) as tick:
+            for name in args.runtime:
+                runtime, records = making.records(name, names, args.jobs, args.timeout, tick)
+                written = written.with_runtime(runtime, records)
+                write_table(written, args.table)  # after each, as one takes minutes
+    view = table("runtime", "version", "cases and nodes", "kinds")
+    for r in written.runtimes.values():
+        view.add_row(r.name, r.version, str(r.specimens), str(sum(r.name in row for row in written.kinds.values())))
+    data = {"table": str(args.table), "runtimes": [asdict(r) for r in written.runtimes.values()], "skipped": skipped}
+    return Output(data, [view, *map(Text, skipped)])
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    """Return models, and all those in folders. Raises ModelFileNotFound."""
+    files: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise ModelFileNotFound(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        files += sorted(path.rglob("*.tflite")) if path.is_dir() else [path]
+    return files
 
 
 def _of_runtimes(args: argparse.Namespace) -> bool:
@@ -171,7 +231,7 @@ def _summary(device: DeviceResult) -> list[RenderableType]:
     return [Text(f"{device.name}{took}"), view]
 
 
-def _shown(part: Table) -> RenderableType:
+def _shown(part: Shown) -> RenderableType:
     view = table(*_COLUMNS)
     view.title, view.title_justify = part.title, "left"
     indices = [part.columns.index(name) for name in _COLUMNS]

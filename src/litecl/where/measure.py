@@ -1,0 +1,73 @@
+"""Runs a whole model on a runtime, and compares its outputs with litecl's interpreter."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from litecl.conformance.judge import first_line
+from litecl.conformance.runtimes import Suspect
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError
+from litecl.perf.feeds import labels, random_inputs
+from litecl.where.making import ask
+from litecl.where.observe import apart, run
+
+PACKAGES = {
+    "litert": ("ai_edge_litert", "ai-edge-litert"),
+    "litert-reference": ("ai_edge_litert", "ai-edge-litert"),
+    "tflite_micro": ("tflite_micro", "tflite-micro"),
+    "openvino": ("openvino", "openvino"),
+}
+"""A runtime's module and package."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a runtime did with a model. installed: whether its package is. refused: why it doesn't run it; None if it
+    does.
+
+    outputs: by name, the share of numbers that differ, the largest difference of integers in steps, and of floats
+    relative to the largest magnitude; or what is wrong.
+    """
+
+    runtime: str
+    version: str
+    refused: str | None
+    outputs: Mapping[str, Mapping[str, Any]]
+    installed: bool = True
+
+
+def measure(content: bytes, runtime: str, seed: int, timeout_s: float) -> Measured:
+    """Run a model on random inputs in a process of its own."""
+    module, package = PACKAGES.get(runtime, (runtime, runtime))
+    if find_spec(module) is None:
+        return Measured(runtime, "", f"not installed: pip install {package}", {}, installed=False)
+    with TemporaryDirectory(prefix="litecl-where-") as folder:
+        (path := Path(folder, "model.tflite")).write_bytes(content)
+        try:
+            answer = ask({"runtime": runtime, "model": str(path), "seed": seed}, "measured", timeout_s)
+        except LiteclError as error:
+            return Measured(runtime, "", first_line(error), {})
+    return Measured(**answer)
+
+
+def measured(content: bytes, suspect: Suspect, seed: int) -> dict[str, Any]:
+    """Run a model in this process; return the fields of ``Measured``. Raises LiteclError if litecl refuses it."""
+    reference = Interpreter(model_content=content)
+    details = reference.get_input_details()
+    values = random_inputs(details, seed)
+    feeds = [values[label] for label in labels(details)]
+    expected = run(reference, feeds)
+    answer: dict[str, Any] = {"runtime": suspect.name, "version": suspect.version, "refused": None, "outputs": {}}
+    try:
+        assert suspect.load is not None
+        theirs: Any = suspect.load(content)
+        theirs.allocate_tensors()
+        got = run(theirs, feeds)
+    except Exception as error:  # every runtime has its own
+        return answer | {"refused": first_line(error)}
+    names = labels(reference.get_output_details())
+    return answer | {"outputs": {n: apart(x, y) for n, x, y in zip(names, got, expected, strict=True)}}

@@ -1,0 +1,153 @@
+"""Runs a model of one node on a runtime, several times, and compares it with litecl's interpreter."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from litecl.comparison import difference, distances, is_float
+from litecl.conformance.judge import first_line
+from litecl.conformance.runtimes import Suspect
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array
+from litecl.perf.feeds import outputs_of
+from litecl.where.kinds import kind_of
+from litecl.where.specimens import Specimen, draws
+
+_DRAWS = 60
+_INFINITE = 1e9  # JSON has no infinity
+_NUMBERS = 3000  # compared in a specimen, after which no more inputs are drawn
+
+
+class Unfed(LiteclError):
+    """Raised when a runtime takes no inputs of this type."""
+
+
+@dataclass
+class Seen:
+    """What a runtime did with a specimen.
+
+    kind: of its node; version: of the operator. refused: its message; None if it ran. numbers: compared; differing: of
+    these. steps: the largest difference of integers; relative: of floats, relative to the largest magnitude. wrong: a
+    difference that isn't a number: another shape, or infinities. special: whether its inputs or results have NaN,
+    infinities, or numbers near the limits of their type.
+    """
+
+    name: str
+    kind: str
+    version: int
+    refused: str | None = None
+    numbers: int = 0
+    differing: int = 0
+    steps: float = 0.0
+    relative: float = 0.0
+    wrong: str = ""
+    special: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return asdict(self)
+
+
+def unseen(specimen: Specimen) -> Seen:
+    """Return a record without results."""
+    (node,) = specimen.graph.nodes
+    return Seen(specimen.name, str(kind_of(specimen.graph, node)), node.version)
+
+
+def observe(specimen: Specimen, suspect: Suspect) -> Seen | None:
+    """Run a specimen; None if litecl's interpreter refuses it, or if the runtime takes no such inputs: it may run the
+    node within a model.
+    """
+    seen, content = unseen(specimen), write(specimen.model)
+    reference = Interpreter(model_content=content)
+    theirs: Any = None
+    for feeds in draws(specimen, _DRAWS):
+        try:
+            expected = run(reference, feeds)
+        except LiteclError:
+            if theirs is None:
+                return None
+            continue
+        try:
+            if theirs is None:
+                theirs = _loaded(suspect, content)
+            got = run(theirs, feeds)
+        except Unfed:
+            return None
+        except Exception as error:  # every runtime has its own
+            if not seen.numbers:  # else it refuses these values, not the node
+                seen.refused = first_line(error)
+            return seen
+        seen.special = seen.special or any(map(_is_special, (*feeds, *expected)))
+        _compare(seen, got, expected)
+        if seen.numbers >= _NUMBERS:
+            break
+    return seen
+
+
+def _loaded(suspect: Suspect, content: bytes) -> Any:
+    assert suspect.load is not None, "a program can't be observed"
+    runtime = suspect.load(content)
+    runtime.allocate_tensors()
+    return runtime
+
+
+def run(runtime: Any, feeds: Sequence[Array]) -> list[Array]:
+    """Run a model from its initial states on values of its inputs; return its outputs."""
+    details = runtime.get_input_details()
+    resized = [d for d, feed in zip(details, feeds, strict=True) if tuple(d["shape"]) != feed.shape]
+    for detail, feed in zip(details, feeds, strict=True):
+        if detail in resized:
+            runtime.resize_tensor_input(detail["index"], feed.shape)
+    if resized or isinstance(runtime, Interpreter):
+        runtime.allocate_tensors()
+    runtime.reset_all_variables()
+    try:
+        for detail, feed in zip(details, feeds, strict=True):
+            runtime.set_tensor(detail["index"], feed)
+    except Exception as error:  # every runtime has its own
+        raise Unfed(f"an input cannot be set: {first_line(error)}") from error
+    runtime.invoke()
+    return [np.array(value) for value in outputs_of(runtime)]
+
+
+def _is_special(x: Array) -> bool:
+    if not is_float(x.dtype) or not x.size:
+        return False
+    size, limits = np.abs(x.astype(np.float64)), np.finfo(np.float16 if x.dtype.itemsize == 2 else np.float32)
+    tiny = (size > 0) & (size < limits.tiny)
+    return bool(np.any(tiny | ~(size < limits.max / 8)))
+
+
+def _compare(seen: Seen, got: Sequence[Array], expected: Sequence[Array]) -> None:
+    if len(got) != len(expected):
+        seen.wrong = f"{len(got)} outputs instead of {len(expected)}"
+        return
+    for x, y in zip(got, expected, strict=True):
+        one = apart(x, y)
+        seen.numbers += one["numbers"]
+        seen.differing += one["differing"]
+        seen.steps, seen.relative = max(seen.steps, one["steps"]), max(seen.relative, one["relative"])
+        seen.wrong = seen.wrong or one["wrong"]
+
+
+def apart(got: Array, expected: Array) -> dict[str, Any]:
+    """Return how many numbers were compared and how many differ, the largest difference of integers in steps and of
+    floats relative to the largest magnitude, and what is wrong beyond numbers.
+    """
+    largest = difference(got, expected)
+    alike = got.shape == expected.shape and got.dtype == expected.dtype
+    differing = int(np.count_nonzero(distances(got, expected))) if alike else expected.size
+    steps = largest.absolute if expected.dtype.kind in "iub" and not largest.wrong else 0.0
+    relative = 0.0 if largest.wrong or expected.dtype.kind in "iub" else min(largest.relative, _INFINITE)
+    return {
+        "numbers": expected.size,
+        "differing": differing,
+        "steps": steps,
+        "relative": relative,
+        "wrong": largest.wrong,
+    }

@@ -1,0 +1,124 @@
+"""Writes docs/runtimes.md, a summary of the table: ``python -m litecl.where.page docs/runtimes.md``."""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from litecl.where.kinds import Kind, type_of
+from litecl.where.table import CLOSE, FAR, FEWEST, Record, Table, shipped
+
+_INDICES = ("int32", "int64")
+_HEAD = """\
+# Where models run
+
+`litecl where MODEL` says of every node which runtimes run it, refuse it, or compute it otherwise than litecl's
+interpreter, which has the bits of LiteRT's reference kernels, by how much, and what to change. `litecl sample .` writes
+the `model.tflite` of these commands.
+
+    litecl where model.tflite
+    litecl where model.tflite --runtime tflite_micro --nodes
+    litecl where model.tflite --measure             # also runs the model in the runtimes that are installed
+
+| answer | meaning |
+|---|---|
+| same bits | every number was equal in the cases that are like the node |
+| rounds, 1 step | integers differed by at most one step |
+| rounds, 1e-4 | floats differed by at most this share of the largest magnitude |
+| differs, 4 steps | the difference was larger; its limit is the next power of two, or of ten for floats |
+| differs, by far | by more than a tenth of the largest magnitude, or another shape, or infinities |
+| runs | it runs; fewer than {fewest} numbers were compared |
+| refuses | all cases that are like the node raised an error, or ended the process |
+| not known | no case is like it, or only some of them ran |
+
+Cases are like a node if operator, types of all operands and results, scales (one, or one for each slice or block; the
+result's equal to the operand's, or not), constants, ranks, batches of one or more, broadcasting, and options agree;
+numbers among the options as 0, 1, above or below. litecl never infers an answer from a case that is not like the node,
+unless the runtime says of all cases of an operator that it lacks the operator. A node is judged by itself: a runtime
+that refuses one node refuses the file, and one that fuses nodes may round differently. `--measure` runs the whole model
+on random inputs.
+
+`litecl verify --runtime NAME --table FILE` makes such a table, from litecl's cases of all operators, and with
+`--models` from the nodes of models; `litecl where --table FILE` uses it. `litecl convert --check tflite_micro` applies
+litecl's own to the file that it writes.
+
+## Runtimes
+
+The names are those of `--runtime`. `pip install` the package to run `--measure` on it.
+
+"""
+_OPERATORS = """
+## Operators
+
+By operator and types; `*` stands for a scale, `**` for a scale of each slice, `*#` for scales of blocks. A cell has the
+largest difference over all options, without NaN, infinities and numbers near the limits of their type; "2 of 5 refused"
+counts kinds of nodes, with other options, ranks or scales.
+
+"""
+_PACKAGES = {"ai_edge_litert": "ai-edge-litert", "tflite_micro": "tflite-micro"}
+
+
+def markdown(table: Table) -> str:
+    """Return the page."""
+    head = _HEAD.replace("{fewest}", f"{FEWEST:,}")
+    runtimes = [*_lines(("name", "package", "version", "processor", "date", "cases and nodes"), _runtimes(table))]
+    names = [*table.runtimes]
+    operators = [*_lines(("operator", "types", *names), _rows(table, names))]
+    return head + "\n".join(runtimes) + "\n" + _OPERATORS + "\n".join(operators) + "\n"
+
+
+def _lines(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(columns)} |"
+    yield "|" + "---|" * len(columns)
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+def _runtimes(table: Table) -> Iterator[Sequence[str]]:
+    for r in table.runtimes.values():
+        yield r.name, _PACKAGES.get(r.package, r.package), r.version, r.processor, r.date, f"{r.specimens:,}"
+
+
+def _rows(table: Table, names: Sequence[str]) -> Iterator[Sequence[str]]:
+    groups: dict[tuple[str, str], list[Mapping[str, Record]]] = defaultdict(list)
+    for text, row in table.kinds.items():
+        kind = Kind.parse(text)
+        groups[kind.op, types_of(kind)].append(row)
+    for (op, types), rows in sorted(groups.items(), key=lambda item: (item[0][0].upper(), item[0][1])):
+        yield op, types.replace("*", "\\*"), *(_cell([row[name] for row in rows if name in row]) for name in names)
+
+
+def types_of(kind: Kind) -> str:
+    """Return the types of a kind's operands, without indices beside others, and of its results where they differ."""
+    operands = [*dict.fromkeys(type_of(text) for text in kind.operands if text != "-")]
+    main = [text for text in operands if text not in _INDICES] or operands[:1]
+    results = [text for text in dict.fromkeys(map(type_of, kind.results)) if text not in main]
+    return " ".join(main) + (f" -> {' '.join(results)}" if results else "")
+
+
+def _cell(records: Sequence[Record]) -> str:
+    if not records:
+        return ""
+    refused = [r for r in records if r.refused + r.died]
+    if len(refused) == len(records):
+        return "refuses"
+    ran = [r for r in records if not r.refused + r.died]
+    text = _apart(ran)
+    return f"{text}; {len(refused)} of {len(records)} refused" if refused else text
+
+
+def _apart(records: Sequence[Record]) -> str:
+    steps, relative = max(r.steps for r in records), max(r.relative for r in records)
+    if any(r.wrong for r in records) or relative > FAR:
+        return "differs by far"
+    if relative > CLOSE:
+        return f"differs, {relative:.0e}".replace("e-0", "e-")
+    if steps:
+        return f"{steps:,.0f} step{'s' if steps > 1 else ''}"
+    if relative:
+        return "rounds"
+    numbers = sum(r.numbers for r in records)
+    return "same" if numbers else "runs"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(markdown(shipped()))

@@ -1,0 +1,92 @@
+"""Says of every node of a model what each runtime of the table does with it, and what to change."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.graph import Model, Node
+from litecl.where.kinds import Kind, kind_of
+from litecl.where.table import DIFFERS, REFUSES, UNKNOWN, Table, Verdict, kinds_of, verdict
+
+_MOST_CHANGES = 2
+_CONSTANTS = "it reads constants alone, which runtimes may compute at once"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node, and what each runtime does with it.
+
+    changes: by runtime, what to change where it refuses the node or computes it otherwise: the differences to the
+    nearest kinds of node that it runs.
+    """
+
+    subgraph: int
+    node: int
+    kind: Kind
+    verdicts: Mapping[str, Verdict]
+    changes: Mapping[str, tuple[str, ...]]
+
+
+def where(model: Model, table: Table, runtimes: Sequence[str] = ()) -> tuple[Place, ...]:
+    """Return the places of all nodes, as the table knows them. runtimes: of the table; all by default."""
+    names = runtimes or [*table.runtimes]
+    shaped = _shaped(model)
+    return tuple(
+        _place(number, at, kind_of(graph, node), node, table, names)
+        for number, graph in enumerate(shaped.subgraphs)
+        for at, node in enumerate(graph.nodes)
+    )
+
+
+def _place(subgraph: int, at: int, kind: Kind, node: Node, table: Table, names: Sequence[str]) -> Place:
+    if all(text == "-" or "=" in text for text in kind.operands):
+        verdicts = dict.fromkeys(names, Verdict(UNKNOWN, _CONSTANTS))
+    else:
+        verdicts = {name: table.verdict(name, kind, node.version) for name in names}
+    bad = [name for name, verdict in verdicts.items() if verdict.status in (REFUSES, DIFFERS)]
+    return Place(subgraph, at, kind, verdicts, {name: changes(table, name, kind) for name in bad})
+
+
+def _shaped(model: Model) -> Model:
+    """Return the model with the shapes that the first subgraph's tensors have at the declared shapes of its inputs."""
+    try:
+        interpreter = Interpreter(model)
+        interpreter.allocate_tensors()
+        shapes = {detail["index"]: tuple(map(int, detail["shape"])) for detail in interpreter.get_tensor_details()}
+    except LiteclError:
+        return model
+    first = model.subgraphs[0]
+    tensors = tuple(
+        replace(spec, shape=shapes[t]) if spec.data is None and spec.shape is not None and t in shapes else spec
+        for t, spec in enumerate(first.tensors)
+    )
+    return replace(model, subgraphs=(replace(first, tensors=tensors), *model.subgraphs[1:]))
+
+
+def changes(table: Table, runtime: str, kind: Kind) -> tuple[str, ...]:
+    """Return how the nearest kinds that a runtime runs, without differing beyond rounding, differ from this one."""
+    near: list[tuple[int, str]] = []
+    for other, row in kinds_of(table, kind.op):
+        record = row.get(runtime)
+        if record is None or len(other.operands) != len(kind.operands):
+            continue
+        judged = verdict(record, 0)
+        if judged.is_run and judged.status != DIFFERS:
+            steps = _differences(kind, other)
+            near.append((len(steps), ", ".join(steps)))
+    if not near:
+        return ()
+    fewest = min(near)[0]
+    return tuple(dict.fromkeys(text for count, text in sorted(near) if count == fewest))[:_MOST_CHANGES]
+
+
+def _differences(kind: Kind, other: Kind) -> list[str]:
+    """Return the parts of another kind that this one has otherwise."""
+    texts = [
+        f"{name} {i}: {theirs}"
+        for name, ours_, theirs_ in (("input", kind.operands, other.operands), ("output", kind.results, other.results))
+        for i, (ours, theirs) in enumerate(zip(ours_, theirs_, strict=False))
+        if ours != theirs
+    ]
+    return texts + [option for option in other.options if option not in kind.options]

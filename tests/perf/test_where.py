@@ -1,0 +1,255 @@
+"""``litecl where``: kinds of nodes, the table of what runtimes do with them, and what it says of a model."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from litecl.conformance import tflite_micro
+from litecl.conformance.runtimes import Suspect
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.unary import NEG
+from litecl.interpreter.schema import ActivationFunctionType
+from litecl.verify.catalogue import named_cases
+from litecl.where import page, places, specimens, table
+from litecl.where.kinds import Kind, kind_of, type_of
+from litecl.where.making import observed
+from litecl.where.observe import Seen, observe
+from litecl.where.table import DIFFERS, REFUSES, ROUNDS, RUNS, SAME, UNKNOWN, Record, Runtime, Table, recorded, verdict
+from support.build import Graph, model, randn
+from support.command import RNG, data, failure, text
+
+ROOT = Path(__file__).resolve().parents[2]
+_SEEN = Seen("case", "ADD | float32[1] | float32[1] | ", 2, numbers=5000)
+
+
+def _two(shape: tuple[int, ...], other: tuple[int, ...], function: ActivationFunctionType) -> Model:
+    g = Graph()
+    x, y = g.input(shape), g.input(other)
+    return model(g.build(g.op(NEG, [g.op(ADD, [x, y], AddOptions(function))], NoOptions())))
+
+
+def _kind(built: Model) -> Kind:
+    graph = built.subgraphs[0]
+    return kind_of(graph, graph.nodes[0])
+
+
+def test_kinds_tell_apart_what_runtimes_do() -> None:
+    none, relu = ActivationFunctionType.NONE, ActivationFunctionType.RELU
+    one = _kind(_two((2, 3), (2, 3), none))
+    assert one == _kind(_two((7, 5), (7, 5), none))  # sizes are alike
+    others = [
+        _two((2, 3), (2, 3), relu),
+        _two((1, 3), (1, 3), none),
+        _two((2, 3), (3,), none),
+        _two((2, 3), (1,), none),
+    ]
+    assert len({one, *map(_kind, others)}) == 5
+
+
+def test_every_case_has_a_kind_that_can_be_read_back() -> None:
+    for case in named_cases().values():
+        graph = case.model().subgraphs[0]
+        kind = kind_of(graph, graph.nodes[0])
+        assert Kind.parse(str(kind)) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("float32[4]", "float32"),
+        ("int8**0=[4]", "int8**"),
+        ("int16*lp[2b]~", "int16*"),
+        ("int4*#=[2]", "int4*#"),
+        ("-", "-"),
+    ],
+)
+def test_types_of_operands(text: str, type_: str) -> None:
+    assert type_of(text) == type_
+
+
+def _suspect(load: Callable[[bytes], Interpreter]) -> Suspect:
+    return Suspect("planted", "planted", "1", load)  # type: ignore[arg-type]
+
+
+class _Off(Interpreter):
+    """Adds a step to every result."""
+
+    def get_tensor(self, tensor_index: int, *args: object) -> Array:
+        value = np.array(super().get_tensor(tensor_index))
+        return value + value.dtype.type(1)
+
+
+class _Refusing(Interpreter):
+    def allocate_tensors(self) -> None:
+        raise RuntimeError("no kernel\nfor this")
+
+
+def test_what_a_runtime_does_is_seen() -> None:
+    specimen = specimens.of_case("ADD/" + next(n for n in named_cases() if n.startswith("ADD/")).partition("/")[2])
+    right = observe(specimen, _suspect(lambda content: Interpreter(model_content=content)))
+    off = observe(specimen, _suspect(lambda content: _Off(model_content=content)))
+    refused = observe(specimen, _suspect(lambda content: _Refusing(model_content=content)))
+    assert right is not None and right.refused is None and right.numbers and not right.differing
+    assert off is not None and off.differing == off.numbers and (off.steps or off.relative)
+    assert refused is not None and refused.refused == "no kernel"
+
+
+@pytest.mark.parametrize(
+    ("record", "status", "steps", "relative"),
+    [
+        (Record().plus(_SEEN), SAME, 0, 0),
+        (Record().plus(replace(_SEEN, differing=3, steps=1)), ROUNDS, 1, 0),
+        (Record().plus(replace(_SEEN, differing=3, steps=5)), DIFFERS, 8, 0),
+        (Record().plus(replace(_SEEN, differing=3, relative=2e-7)), ROUNDS, 0, 1e-4),
+        (Record().plus(replace(_SEEN, differing=3, relative=2e-3)), DIFFERS, 0, 1e-2),
+        (Record().plus(replace(_SEEN, differing=3, relative=0.5)), DIFFERS, 0, np.inf),
+        (Record().plus(replace(_SEEN, wrong="another shape")), DIFFERS, np.inf, np.inf),
+        (Record().plus(replace(_SEEN, numbers=10)), RUNS, np.inf, np.inf),
+        (Record().plus(replace(_SEEN, special=True, differing=9, steps=99)), RUNS, np.inf, np.inf),
+        (Record().plus(replace(_SEEN, refused="no")), REFUSES, np.inf, np.inf),
+        (Record().plus(_SEEN, died=True), REFUSES, np.inf, np.inf),
+        (Record().plus(_SEEN).plus(replace(_SEEN, refused="no")), UNKNOWN, np.inf, np.inf),
+    ],
+)
+def test_verdicts(record: Record, status: str, steps: float, relative: float) -> None:
+    judged = verdict(record, 2)
+    assert (judged.status, judged.steps, judged.relative) == (status, steps, relative)
+
+
+def test_a_version_above_those_that_ran_is_not_known() -> None:
+    assert verdict(Record().plus(_SEEN), 3).status == UNKNOWN
+
+
+def test_no_kind_is_the_same_where_another_of_its_types_rounds() -> None:
+    runtime = Runtime("r", "r", "1", "", "", 1)
+    same, rounds = "ADD | int8*[1] | int8*[1] | a=1", "ADD | int8*[2b] | int8*[2b] | a=2"
+    other = "ADD | int16*[1] | int16*[1] | a=1"
+    seen = [replace(_SEEN, kind=same), replace(_SEEN, kind=rounds, differing=1, steps=1), replace(_SEEN, kind=other)]
+    known = Table().with_runtime(runtime, recorded((one, False) for one in seen))
+    assert [known.verdict("r", Kind.parse(kind), 1).status for kind in (same, rounds, other)] == [ROUNDS, ROUNDS, SAME]
+    limited = known.verdict("r", Kind.parse(same), 1)
+    assert (limited.steps, limited.relative, str(limited)) == (1, 0, "rounds, 1 step")
+
+
+def test_complex_numbers_that_a_model_cannot_return_may_be_used_within() -> None:
+    """OpenVINO refuses RFFT2D and COMPLEX_ABS alone, and runs them together."""
+    kinds = ["RFFT2D | float32[2] int32=[1] | complex64[2] | ", "ABS | float32[2] | float32[2] | "]
+    seen = [(replace(_SEEN, kind=kind, refused="no"), False) for kind in kinds]
+    known = Table().with_runtime(Runtime("r", "r", "1", "", "", 1), recorded(seen))
+    assert [known.verdict("r", Kind.parse(kind), 1).status for kind in kinds] == [UNKNOWN, REFUSES]
+
+
+def test_an_operator_that_a_runtime_lacks_is_refused_of_every_kind() -> None:
+    lacks = "Didn't find op for builtin opcode 'TILE'"
+    kinds = {"TILE | a[1] | a[1] | ": lacks, "TILE | b[1] | b[1] | ": lacks, "FILL | a[1] | a[1] | ": "no type a"}
+    seen = [(replace(_SEEN, kind=kind, refused=message), False) for kind, message in kinds.items()]
+    known = Table().with_runtime(Runtime("r", "r", "1", "", "", 1), recorded(seen))
+    other = [Kind.parse(f"{op} | c[1] | c[1] | ") for op in ("TILE", "FILL", "ADD")]
+    assert [known.verdict("r", kind, 1).status for kind in other] == [REFUSES, UNKNOWN, UNKNOWN]
+    ran = known.with_runtime(known.runtimes["r"], recorded([*seen, (replace(_SEEN, kind=str(other[0])), False)]))
+    assert ran.verdict("r", Kind.parse("TILE | d[1] | d[1] | "), 1).status == UNKNOWN
+
+
+def test_a_table_is_written_and_read(tmp_path: Path) -> None:
+    runtime = Runtime("r", "package", "1", "2026-11-29", "a processor", 2)
+    seen = [_SEEN, replace(_SEEN, kind="NEG | int8[1] | int8[1] | ", refused="no kernel")]
+    known = Table().with_runtime(runtime, recorded((one, False) for one in seen))
+    table.write(known, path := tmp_path / "table.json")
+    assert table.read(path) == known
+    assert table.read(path).with_runtime(runtime, {}).kinds == {}
+    path.write_text('{"kind": "other"}')
+    with pytest.raises(ModelError, match="expected a table of litecl where"):
+        table.read(path)
+
+
+def test_places_say_what_to_change() -> None:
+    built = _two((2, 3), (2, 3), ActivationFunctionType.TANH)
+    kind = _kind(built)
+    plain = replace(kind, options=tuple(o.replace("TANH", "NONE") for o in kind.options))
+    seen = [replace(_SEEN, kind=str(kind), refused="no TANH"), replace(_SEEN, kind=str(plain))]
+    known = Table().with_runtime(Runtime("r", "r", "1", "", "", 2), recorded((one, False) for one in seen))
+    first, second = places.where(built, known)
+    assert (first.verdicts["r"].status, first.verdicts["r"].reason) == (REFUSES, "no TANH")
+    assert first.changes == {"r": ("fused_activation_function=NONE",)}
+    assert (second.verdicts["r"].status, second.changes) == (UNKNOWN, {})
+
+
+def test_nodes_are_cut_out_of_a_model() -> None:
+    built = _two((2, 3), (3,), ActivationFunctionType.NONE)
+    first, second = specimens.of_model(write(built), "a")
+    assert [s.graph.nodes[0].op.name for s in (first, second)] == ["ADD", "NEG"]
+    np.testing.assert_array_equal(second.feeds[0], first.feeds[0] + first.feeds[1])
+    assert len(specimens.varied([first, second, first])) == 2
+
+
+def test_a_worker_goes_on_after_a_refusal(tmp_path: Path) -> None:
+    cut = [*specimens.of_model(write(_two((2, 3), (3,), ActivationFunctionType.NONE)), "a")]
+    seen = observed("litecl", specimens.save(cut, tmp_path), 60, lambda: None)
+    assert [(one.name, died) for one, died in seen] == [("a#0", False), ("a#1", False)]
+    with pytest.raises(LiteclError):
+        observed("no_such_runtime", specimens.save(cut, tmp_path), 60, lambda: None)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    g = Graph()
+    x = g.input((2, 3))
+    (path := tmp_path / "model.tflite").write_bytes(
+        write(model(g.build(g.op(MUL, [x, g.const(randn(RNG, 2, 3))], MulOptions()))))
+    )
+    answer = data(capsys, "where", path, "--runtime", "tflite_micro", "--runtime", "litert")
+    assert [r["name"] for r in answer["runtimes"]] == ["tflite_micro", "litert"]
+    assert answer["nodes"][0]["op"] == "MUL" and {*answer["nodes"][0]["runtimes"]} == {"tflite_micro", "litert"}
+    assert "nodes by runtime" in text(capsys, "where", path)
+    assert "expected one of litert" in failure(capsys, "where", path, "--runtime", "other")
+    assert "expected --table FILE" in failure(capsys, "verify", "--models", path)
+
+
+def test_measuring_runs_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ai_edge_litert")
+    (path := tmp_path / "m.tflite").write_bytes(write(_two((2, 3), (2, 3), ActivationFunctionType.TANH)))
+    (one,) = data(capsys, "where", path, "--runtime", "litert-reference", "--measure")["measured"]
+    (output,) = one["outputs"].values()
+    assert one["refused"] is None and output["differing"] == 6  # LiteRT ignores a fused TANH
+    assert output["relative"] > 0.01
+
+
+def test_the_page_is_up_to_date() -> None:
+    expected = page.markdown(table.shipped())
+    assert (ROOT / "docs/runtimes.md").read_text() == expected, "python -m litecl.where.page docs/runtimes.md"
+
+
+def test_tflite_micro_says_why_it_refuses() -> None:
+    pytest.importorskip("tflite_micro", reason="needs tflite-micro: pip install tflite-micro")
+    specimen = specimens.of_case(next(name for name in named_cases() if name.startswith("UNIQUE/")))
+    with pytest.raises(LiteclError, match="UNIQUE"):
+        tflite_micro.load(write(specimen.model)).allocate_tensors()
+
+
+def test_convert_checks_for_a_runtime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ai_edge_litert")
+    built = _two((2, 3), (2, 3), ActivationFunctionType.NONE)
+    (source := tmp_path / "a.tflite").write_bytes(write(built))
+    out = tmp_path / "b.tflite"
+    check = data(capsys, "convert", source, "-o", out, "--quantize", "float16", "--check", "litert")["check"]
+    assert [one["refused"] for one in check["measured"]] == [None]
+    assert len(read(out.read_bytes()).subgraphs[0].nodes) == 2
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("runtime", "package"), [("tflite_micro", "tflite-micro"), ("openvino", "openvino")])
+def test_other_runtimes_run_and_refuse_cases(runtime: str, package: str) -> None:
+    pytest.importorskip(runtime, reason=f"needs {package}: pip install {package}")
+    runs = next(name for name, case in named_cases().items() if case.op.name == "RELU" and case.inputs[0].dtype == "f4")
+    refused = next(name for name in named_cases() if name.startswith("STABLEHLO_RNG_BIT_GENERATOR/"))
+    (ran, _), (stopped, died) = observed(runtime, [runs, refused], 120, lambda: None)
+    assert ran.refused is None and ran.numbers and not ran.steps and ran.relative < 1e-6
+    assert died or stopped.refused

@@ -1,0 +1,92 @@
+"""``litecl where`` on public models: every statement about a node is true of the runtime itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from litecl.conformance.runtimes import suspect
+from litecl.interpreter.errors import MissingExtra
+from litecl.interpreter.file.reader import read
+from litecl.where import specimens, table
+from litecl.where.making import observed
+from litecl.where.measure import measure
+from litecl.where.observe import Seen
+from litecl.where.places import where
+from litecl.where.table import REFUSES, SAME, UNKNOWN, Verdict
+from support.shared import model_file
+
+MODELS = (
+    "MycroftAI-plugin-wake-word-precise-lite/hey_mycroft.tflite",
+    "anilsathyan7-Portrait-Segmentation/mnv3_post_quant.tflite",
+    "breizhn-DTLN/model_1.tflite",
+    "esphome-micro-wake-word-models/okay_nabu.tflite",
+    "google-ai-edge-ai-edge-quantizer/mnist_quantized.tflite",
+    "google-ai-edge-ai-edge-quantizer/partly_quantized_mnist.tflite",
+    "google-coral-test_data/mobilenet_v1_0.25_128_quant.tflite",
+    "google-coral-test_data/movenet_single_pose_lightning_ptq.tflite",
+    "google-coral-test_data/tf2_mobilenet_v2_1.0_224_ptq.tflite",
+    "hugocornellier-face_detection_tflite/face_detection_front.tflite",
+    "hugocornellier-face_detection_tflite/face_landmark.tflite",
+    "mit-han-lab-tinyengine/vww.tflite",
+    "mlcommons-tiny/ad01_int8.tflite",
+    "mlcommons-tiny/kws_ref_model.tflite",
+    "mlcommons-tiny/kws_ref_model_float32.tflite",
+    "mlcommons-tiny/pretrainedResnet.tflite",
+    "mlcommons-tiny/vww_96_int8.tflite",
+    "sipeed-TinyMaix/mnist_resnet_f.tflite",
+    "tensorflow-tflite-micro/keyword_scrambled.tflite",
+    "tensorflow-tflite-support/yamnet_audio_classifier_with_metadata.tflite",
+)
+"""Models whose nodes are not among those of the table."""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("runtime", table.shipped().runtimes)
+def test_every_statement_is_true(runtime: str, name: str, tmp_path: Path) -> None:
+    try:
+        version = suspect(runtime).version
+    except MissingExtra as error:
+        pytest.skip(str(error))
+    if version != table.shipped().runtimes[runtime].version:
+        pytest.skip(f"the table is of {runtime} {table.shipped().runtimes[runtime].version}, not {version}")
+    false, counts = check(model_file(name), runtime, table.shipped(), tmp_path)
+    print(runtime, name, counts)
+    assert not false
+
+
+def check(path: Path, runtime: str, known: table.Table, folder: Path) -> tuple[list[str], dict[str, int]]:
+    """Return the false statements, and how many statements of each kind there are."""
+    content = path.read_bytes()
+    places = {place.node: place for place in where(read(content), known, [runtime]) if not place.subgraph}
+    cut = [*specimens.of_model(content, path.name)]
+    seen = observed(runtime, specimens.save(cut, folder), 120, lambda: None)
+    counts = dict.fromkeys((*table.STATUSES, "not tried"), 0)
+    counts["not tried"] = len(places) - len(seen)
+    false = []
+    refuses = [place.kind for place in places.values() if place.verdicts[runtime].status == REFUSES]
+    if refuses and measure(content, runtime, 0, 120).refused is None:
+        false.append(f"{path.name} runs, with {refuses}")
+    for one, died in seen:
+        place = places[int(one.name.rpartition("#")[2])]
+        verdict = place.verdicts[runtime]
+        counts[verdict.status] += 1
+        false += [f"{one.name}: {place.kind}: {verdict}, {text}" for text in _against(verdict, one, died)]
+    return false, counts
+
+
+def _against(verdict: Verdict, seen: Seen, died: bool) -> Iterator[str]:
+    """Yield how what was seen contradicts a verdict."""
+    stopped = died or seen.refused is not None
+    if verdict.status == UNKNOWN:
+        return
+    if verdict.status == REFUSES:
+        if not stopped:
+            yield "but it ran"
+    elif stopped:
+        yield f"but it was refused: {seen.refused}"
+    elif verdict.status == SAME and seen.differing:
+        yield f"but {seen.differing} of {seen.numbers} differ"
+    elif seen.steps > verdict.steps or seen.relative > verdict.relative or (seen.wrong and verdict.steps < 1e9):
+        yield f"but it is off by {seen.steps:g} steps, {seen.relative:.1e} {seen.wrong}"
