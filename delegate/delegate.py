@@ -1,6 +1,5 @@
 """The public delegate: claims nodes that a device can run and leaves the others, with reasons, to the CPU."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -10,7 +9,7 @@ from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.devices import check, devices
 from litecl.delegate.naming import listed
-from litecl.delegate.progress import told_to
+from litecl.delegate.progress import is_followed, told_to
 from litecl.delegate.region import REGION
 from litecl.delegate.report import log
 from litecl.interpreter import limits
@@ -20,8 +19,6 @@ from litecl.interpreter.graph import Model, TensorSpec
 
 if TYPE_CHECKING:
     from litecl.delegate.warm_up import Warming
-
-_LOG = logging.getLogger("litecl")
 
 
 class CLDelegate(CLOptions):
@@ -59,7 +56,7 @@ class CLDelegate(CLOptions):
         delegation = CLDelegation(model, specs, self, preserve_all_tensors)
         with told_to(self.progress):
             delegation.prepare()
-        if _LOG.isEnabledFor(logging.INFO):
+        if is_followed():
             log(delegation.report())
         return delegation
 

@@ -1,6 +1,5 @@
 """Lists the devices of every back end, chooses one, and opens it once for all models."""
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,12 +14,12 @@ from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.naming import advice, named
 from litecl.delegate.opencl_drivers import may_have_gpus
-from litecl.delegate.report import summary, warn
+from litecl.delegate.progress import info, warn
+from litecl.delegate.report import summary
 from litecl.delegate.tuning import Demand, Tuning, load
 from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.errors import ArgumentError, DelegateError, DeviceNotFound
 
-_LOG = logging.getLogger("litecl")
 _DEVICES: dict[tuple[FoundDevice, bool, Path | None], Device] = {}
 _opening = fork.Section(needs_runtime=False)  # one thread at a time opens a device
 
@@ -220,7 +219,7 @@ def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> D
                 while faults:
                     _pass_over("a back end", faults.pop(0), passed_over)
                 opened = _opened(options, _steadied(device) if options.deterministic else device)
-                _LOG.info("device %s, for %d arithmetic operations an invoke", opened.name, demand.flops)
+                info("device %s, for %d arithmetic operations an invoke", opened.name, demand.flops)
                 return opened
             except DelegateError as error:
                 if options.strict or options.device is not None:

@@ -26,10 +26,10 @@ _TAGGED = b"""Signature: 8a477f597d28d172789f06886806bc55
 # Compiled programs and measurements of litecl. It removes programs from this folder, the least recently used first.
 """
 _SEAL = b"litecl 1\n"  # the file format, before the checksum
-_PROGRAM = re.compile(r".+-[0-9a-f]{32}\.bin", re.DOTALL)  # see ``key``
+_PROGRAM = r"(?s).+-[0-9a-f]{32}\.bin"  # see ``key``
 _LIMIT = "limit.json"  # the file with the folder's limit, in bytes
 _TIDIED = "tidied.json"  # the file whose age tells when ``tidy`` last ran
-_WRITTEN = re.compile(rf".+-[0-9a-f]{{32}}\.(bin|json)|{_TAG}|{_LIMIT}|{_TIDIED}", re.DOTALL)
+_WRITTEN = rf"(?s).+-[0-9a-f]{{32}}\.(bin|json)|{_TAG}|{_LIMIT}|{_TIDIED}"
 _TIDY_EVERY_S = 3600.0
 _MOST_BYTES = 1 << 30
 _MOST_FILE_BYTES = 1 << 28
@@ -240,7 +240,7 @@ def trim(folder: Path, most_bytes: int) -> int:
 def others(folder: Path) -> list[str]:
     """Return the names in litecl's folder that litecl did not write, and so leaves alone."""
     with suppress(OSError), os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if not _WRITTEN.fullmatch(entry.name)]
+        names = [entry.name for entry in entries if not re.fullmatch(_WRITTEN, entry.name)]
         return sorted(name for name in names if not TEMPORARY.fullmatch(name))
     return []
 
@@ -291,7 +291,7 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
 
 def _is_own(name: str, status: os.stat_result) -> bool:
     """Return whether litecl may remove a file: a program, or the leftover of a killed process."""
-    return is_left(name, status) or _PROGRAM.fullmatch(name) is not None
+    return is_left(name, status) or re.fullmatch(_PROGRAM, name) is not None
 
 
 def _seal(path: Path, content: bytes) -> bytes:

@@ -73,6 +73,7 @@ class _Text:
     def __init__(self) -> None:
         self.arrays: list[Array] = []
         self._numbers: dict[int, int] = {}  # of arrays, by identity
+        self._heads: dict[tuple[Any, ...], int] = {}  # of records' classes with fields, see ``_head``
         self._own: dict[int, bool] = {}  # whether operators are litecl's, by identity
 
     def of_graph(self, graph: Any, known: Sequence[TensorSpec]) -> Any:
@@ -90,13 +91,13 @@ class _Text:
         if kind in _PLAIN:
             return value
         if kind is tuple or kind is list:
-            return [kind.__name__, *map(self.of, value)]
+            return [kind.__name__, *(value if _PLAIN.issuperset(map(type, value)) else map(self.of, value))]
         if isinstance(value, Enum):
             return kind.__qualname__, value.name
         if kind is np.ndarray:
             return self._array(value)
         if is_dataclass(value) and kind.__module__.startswith("litecl."):
-            return kind.__module__, kind.__qualname__, [(n, self.of(v)) for n, v in vars(value).items()]
+            return self._head(value), [p if type(p) in _PLAIN else self.of(p) for p in vars(value).values()]
         if isinstance(value, Mapping):
             return "mapping", [(self.of(k), self.of(v)) for k, v in value.items()]
         if kind is frozenset:
@@ -104,6 +105,15 @@ class _Text:
         if isinstance(value, np.generic):
             return kind.__name__, value.tobytes()
         raise _NoName
+
+    def _head(self, record: Any) -> Any:
+        """Return a record's class and the names of its fields; the next time, their number, which is short."""
+        kind = type(record)
+        head = (kind, *vars(record))
+        if head not in self._heads:
+            self._heads[head] = len(self._heads)
+            return kind.__module__, kind.__qualname__, *vars(record)
+        return self._heads[head]
 
     def _array(self, array: Array) -> Any:
         if array.dtype.hasobject:

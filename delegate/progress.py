@@ -1,24 +1,20 @@
 """The progress of preparing a model: a user's callback, the logger ``litecl`` with warnings, and times by phase."""
 
-import logging
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING
 
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.visible import visible
 
+if TYPE_CHECKING:
+    from logging import Logger, LogRecord
 
-def _written_out(record: logging.LogRecord) -> bool:
-    """Escape control characters and line breaks: a message may contain names from models."""
-    record.msg, record.args = visible(record.getMessage()), ()
-    return True
-
-
-_LOG = logging.getLogger("litecl")
-_LOG.addFilter(_written_out)
 _LONG_S = 2.0
 _said: set[str] = set()
 
@@ -147,16 +143,42 @@ def slow(doing: str) -> Progressed:
         nonlocal logged
         if not logged and done < total and time.perf_counter() - start_s > _LONG_S:
             logged = True
-            _LOG.info("%s: %d of %d files are compiled and stay cached", doing, done, total)
+            info("%s: %d of %d files are compiled and stay cached", doing, done, total)
 
     return progressed
+
+
+@cache
+def logger() -> "Logger":
+    """Return the logger ``litecl``, which escapes control characters and line breaks: names come from models."""
+    from logging import getLogger
+
+    log = getLogger("litecl")
+    log.addFilter(_written_out)
+    return log
+
+
+def _written_out(record: "LogRecord") -> bool:
+    record.msg, record.args = visible(record.getMessage()), ()
+    return True
+
+
+def is_followed() -> bool:
+    """Return whether messages of level INFO are wanted: nobody can have asked without importing ``logging``."""
+    return "logging" in sys.modules and logger().isEnabledFor(sys.modules["logging"].INFO)
+
+
+def info(message: str, *args: object) -> None:
+    """Log a message of level INFO."""
+    if is_followed():
+        logger().info(message, *args)
 
 
 def warn(message: str) -> None:
     """Log a warning once per process, however many models and regions it concerns."""
     if message not in _said:
         _said.add(message)
-        _LOG.warning("%s", message)
+        logger().warning("%s", message)
 
 
 @contextmanager
@@ -164,4 +186,4 @@ def logged(doing: str) -> Iterator[None]:
     """Log how long the context took, unless it raises."""
     start_s = time.perf_counter()
     yield
-    _LOG.info("%s took %.2f s", doing, time.perf_counter() - start_s)
+    info("%s took %.2f s", doing, time.perf_counter() - start_s)

@@ -1,22 +1,22 @@
 """The delegation report: where nodes ran, and why."""
 
 import json
-import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, field
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from litecl.delegate.counters import Counters as Counters
 from litecl.delegate.naming import counted
+from litecl.delegate.progress import info, logger
 from litecl.delegate.progress import warn as warn
 from litecl.delegate.tuning import Tiled
-from litecl.interpreter.data_frame import Library, frame
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.dynamic_range import TOLD
 from litecl.interpreter.errors import DelegateError
 
-_LOG = logging.getLogger("litecl")
+if TYPE_CHECKING:
+    from litecl.interpreter.data_frame import Library
 
 
 def summary(error: BaseException) -> str:
@@ -261,9 +261,11 @@ class DelegationReport:
         return json.dumps(data)
 
     def frame(
-        self, rows: Literal["nodes", "partitions", "kernels", "copies"] = "nodes", library: Library | None = None
+        self, rows: Literal["nodes", "partitions", "kernels", "copies"] = "nodes", library: "Library | None" = None
     ) -> Any:
         """Return rows as a data frame of pandas or polars (``frames.frame``). Raises MissingExtra without either."""
+        from litecl.interpreter.data_frame import frame
+
         return frame(getattr(self, rows), library)
 
     def _repr_html_(self) -> str:
@@ -288,7 +290,7 @@ def log(report: DelegationReport) -> None:
     """Log how many nodes were claimed (INFO), and why each of the others was not (DEBUG)."""
     regions, programs = counted(len(report.partitions), "region"), counted(report.cache_hits, "program")
     claimed = f"{report.claimed} of {counted(len(report.nodes), 'node')} in {regions} on {report.device}"
-    _LOG.info("%s, prepared in %.2f s, %s from the cache", claimed, report.build_s, programs)
+    info("%s, prepared in %.2f s, %s from the cache", claimed, report.build_s, programs)
     for row in report.nodes:
         if not row.claimed:
-            _LOG.debug("subgraph %d, node %d (%s) stays on the CPU: %s", row.subgraph, row.node, row.op, row.reason)
+            logger().debug("subgraph %d, node %d (%s) stays on the CPU: %s", row.subgraph, row.node, row.op, row.reason)

@@ -13,7 +13,6 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from litecl.interpreter import tensor_files
 from litecl.interpreter.buffers import Buffer, HostBuffer
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape
@@ -152,11 +151,15 @@ class DeviceTensors(dict[str, DeviceTensor]):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all values to a file. Raises OSError, and ``DeviceTensor.read``'s errors."""
+        from litecl.interpreter import tensor_files  # few programs need it
+
         tensor_files.write(path, {name: tensor.read() for name, tensor in self.items()})
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "DeviceTensors":
         """Load a saved set. Raises ModelError for a damaged file or one of another kind."""
+        from litecl.interpreter import tensor_files
+
         return cls({name: DeviceTensor.of(value) for name, value in tensor_files.read(path).items()})
 
     def close(self) -> None:

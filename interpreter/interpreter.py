@@ -22,7 +22,6 @@ from litecl.interpreter.errors import DifferenceWarning, ModelError, ShapeError,
 from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes, input_of, seen
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, TensorSpec
-from litecl.interpreter.html import paragraph
 from litecl.interpreter.numbers import Numbers, computed_as
 from litecl.interpreter.op import InPlace
 from litecl.interpreter.overwritten import difference
@@ -33,7 +32,6 @@ from litecl.interpreter.run.executor import Executor, Listener
 from litecl.interpreter.run.shapes import Known
 from litecl.interpreter.run.variables import Variables
 from litecl.interpreter.runnable import ALREADY_RUNNING
-from litecl.interpreter.shown import html, line, source_name, state
 
 if TYPE_CHECKING:
     from litecl.interpreter.signature import SignatureRunner
@@ -146,11 +144,16 @@ class Interpreter:
         if "_executor" not in self.__dict__:
             return f"<{kind}: closed>"
         report = self.delegation_report() if self._delegations else None
+        from litecl.interpreter.shown import state
+
         progress = state(len(self._model.subgraphs[0].nodes), report, allocated=self._executor is not None)
         return f"<{kind} of {self._tensors_line()}; {progress}>"
 
     def _repr_html_(self) -> str:
         """Return inputs, outputs and the delegate's report as HTML for notebooks."""
+        from litecl.interpreter.html import paragraph
+        from litecl.interpreter.shown import html, source_name
+
         if "_executor" not in self.__dict__:
             return paragraph(repr(self))
         report = self.delegation_report() if self._delegations else None
@@ -158,6 +161,8 @@ class Interpreter:
         return html(title, self.get_input_details(), self.get_output_details(), report)
 
     def _tensors_line(self) -> str:
+        from litecl.interpreter.shown import line, source_name
+
         return f"{source_name(self._arguments)}: {line(self.get_input_details(), self.get_output_details())}"
 
     @property

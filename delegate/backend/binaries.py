@@ -1,12 +1,9 @@
 """Compiled programs in the cache folder."""
 
-import logging
 from pathlib import Path
 
 from litecl.delegate import disk
-from litecl.delegate.report import warn
-
-_LOG = logging.getLogger("litecl")
+from litecl.delegate.progress import info, warn
 
 
 def read(folder: Path | None, key: str) -> bytes | None:
@@ -27,6 +24,6 @@ def keep(folder: Path | None, key: str, content: bytes) -> bool:
             "set XDG_CACHE_HOME to a writable folder, or name one (cache_dir=, --cache)"
         )
         return False
-    _LOG.info("kept %s.bin (%d bytes) in %s", key, len(content), folder)
+    info("kept %s.bin (%d bytes) in %s", key, len(content), folder)
     disk.tidy(folder, disk.limit(folder))
     return True

@@ -15,7 +15,6 @@ from litecl.delegate.backend.trials import Trials, may_be_short, may_not_pay
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.kit.shared import packed
-from litecl.delegate.native.clock import cycle_s
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.memory import ConstantPool, NativeMemory
 from litecl.delegate.native.stepped import Stepped
@@ -215,6 +214,8 @@ class NativeExecution:
             return self._stepped.times()
         if self._step_times is None:
             return []
+        from litecl.delegate.native.clock import cycle_s
+
         return self._step_times.of_launches(cycle_s(self._libraries.crew()))
 
 

@@ -20,9 +20,9 @@ from litecl.delegate.progress import logged, phase, slow, tell
 
 _MORE_PASSES = {"copy.cl"}  # its rows are short, with a stride unknown at compile time
 _PRELUDE, _CREW, _RUNTIME = "native.h", "crew.c", "runtime.c"
+_NAME = r"library-[0-9a-f]{32}"
 # Files of functions that kernel variants share, by their name (``NAME.h`` declares them, ``NAME.cl`` defines them): the
 # macros that each depends on.
-_NAME = re.compile(r"library-[0-9a-f]{32}")
 _SHARED = {"gather_patches": ("T", "WIDTH", "WORDS")}
 
 
@@ -45,7 +45,7 @@ class Libraries:
         """Return the library with ``run_region`` and everything that it calls. Raises KernelBuildError."""
         note = self._note(program, workers, timed)
         name = (binaries.read(self._directory, note) or b"").decode(errors="replace") if note else ""
-        if _NAME.fullmatch(name) and (library := self._known(name)) is not None:
+        if re.fullmatch(_NAME, name) and (library := self._known(name)) is not None:
             return library
         units = self.region_units(program, workers, timed=timed)
         if note:

@@ -5,7 +5,6 @@ lower level of processors is tried. The result is cached on disk per compiler an
 """
 
 import json
-import logging
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,10 +17,9 @@ from litecl.delegate.backend.cpu_features import seen_by_numpy
 from litecl.delegate.backend.sources import source_of
 from litecl.delegate.native import features
 from litecl.delegate.native.clang import Compiler, Facts, Unit, folder
-from litecl.delegate.report import warn
+from litecl.delegate.progress import info, warn
 from litecl.interpreter.errors import KernelBuildError
 
-_LOG = logging.getLogger("litecl")
 _PROGRAM = "probe.c"
 _LEVELS = {  # lower targets, by the architecture's macro
     "__x86_64__": tuple((f"-march={name}",) for name in ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")),
@@ -41,7 +39,7 @@ def checked(compiler: Compiler, directory: Path | None) -> Compiler:
     try:
         suitable = _tried(compiler)
     except KernelBuildError as error:
-        _LOG.info("the compiler %s: %s", compiler.source, error)
+        info("the compiler %s: %s", compiler.source, error)
         return compiler
     if path is not None:
         content = {"source": suitable.source, "target": suitable.target, "facts": asdict(suitable.facts)}
@@ -108,7 +106,7 @@ def _runs(compiler: Compiler) -> bool:
         try:
             ran = subprocess.run([str(path)], cwd=directory, check=False, timeout=_LONGEST_S)
         except (OSError, subprocess.TimeoutExpired) as error:
-            _LOG.info("instructions could not be probed: %s", error)
+            info("instructions could not be probed: %s", error)
             return True
     return ran.returncode not in (-signal.SIGILL, 128 + signal.SIGILL)
 

@@ -1,21 +1,17 @@
-"""FlatBuffers, decoded and encoded by the tables of ``tables``.
+"""FlatBuffers, decoded by the tables of ``tables``; ``encoding`` writes them.
 
 Decoding trusts nothing: it checks every offset and length before it follows one, so that a malformed file ends in
-ModelError and never in a crash or a huge allocation. Vectors of scalars are views of the file, not copies. Encoding
-goes through ``flatbuffers.Builder``.
+ModelError and never in a crash or a huge allocation. Vectors of scalars are views of the file, not copies.
 Layout: https://flatbuffers.dev/internals
 """
 
 import struct
 from typing import Any
 
-import flatbuffers
 import numpy as np
-from flatbuffers import number_types
 
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.file.tables import SCALARS, TABLES, TFLITE, UNIONS, Field, Schema
-from litecl.interpreter.graph import Array
+from litecl.interpreter.file.tables import SCALARS, TFLITE, Field, Schema
 
 # Parts of a file may be shared, so a small one can spell an enormous tree. Without sharing a tree stays below the
 # file's size; each table counts with the least size of one.
@@ -23,21 +19,8 @@ _MAX_SHARING = 16
 _TABLE_BYTES = 4
 
 _STRUCTS = {type_: struct.Struct("<" + letter) for type_, letter in SCALARS.items()}
-_DTYPES = {
+DTYPES = {
     type_: np.dtype(letter if letter == "?" else "<" + np.dtype(letter).str[1:]) for type_, letter in SCALARS.items()
-}
-_FLAGS = {
-    "bool": number_types.BoolFlags,
-    "byte": number_types.Int8Flags,
-    "ubyte": number_types.Uint8Flags,
-    "short": number_types.Int16Flags,
-    "ushort": number_types.Uint16Flags,
-    "int": number_types.Int32Flags,
-    "uint": number_types.Uint32Flags,
-    "long": number_types.Int64Flags,
-    "ulong": number_types.Uint64Flags,
-    "float": number_types.Float32Flags,
-    "double": number_types.Float64Flags,
 }
 
 
@@ -48,17 +31,19 @@ class Record:
     its default or None. A union is the record that it holds.
     """
 
-    __slots__ = ("fields", "table")
+    __slots__ = ("__dict__", "table")
 
     def __init__(self, table: str, **fields: Any) -> None:
         self.table = table
-        self.fields = fields
+        self.fields.update(fields)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The values by name."""
+        return self.__dict__
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self.fields[name]
-        except KeyError:
-            raise AttributeError(f"{self.table} has no field {name!r}") from None
+        raise AttributeError(f"{self.table} has no field {name!r}")
 
 
 class _Malformed(Exception):
@@ -95,8 +80,10 @@ class _Decoder:
         self._left = _MAX_SHARING * len(data)
 
     def scalar(self, position: int, type_: str) -> Any:
-        self._check(position, _STRUCTS[type_].size, type_)
-        return _STRUCTS[type_].unpack_from(self._data, position)[0]
+        layout = _STRUCTS[type_]
+        if position < 0 or position + layout.size > self._size:
+            self._check(position, layout.size, type_)
+        return layout.unpack_from(self._data, position)[0]
 
     def offset(self, position: int) -> int:
         """Return the position that an offset stored at ``position`` points to."""
@@ -106,13 +93,14 @@ class _Decoder:
         self._spend(_TABLE_BYTES)
         vtable = self._vtable(position)
         record = Record(name)
+        fields = record.fields
         for field in self._schema.tables[name]:
             offset = vtable[field.slot] if field.slot < len(vtable) else 0
             if not offset:
-                record.fields[field.name] = field.default
+                fields[field.name] = field.default
                 continue
             try:
-                record.fields[field.name] = self._field(field, vtable, position)
+                fields[field.name] = self._field(field, vtable, position)
             except _Malformed as error:
                 error.path.append(field.name)
                 raise
@@ -164,7 +152,7 @@ class _Decoder:
         count = int(self.scalar(position, "uint"))
         start = position + 4
         if field.type in SCALARS:
-            dtype = _DTYPES[field.type]
+            dtype = DTYPES[field.type]
             self._check(start, count * dtype.itemsize, f"vector of {count} elements")
             self._spend(count)
             return np.frombuffer(self._data, dtype, count, start) if count else np.zeros(0, dtype)
@@ -184,81 +172,3 @@ class _Decoder:
         self._check(position + 4, length, "string")
         self._spend(length)
         return str(self._data[position + 4 : position + 4 + length], "utf-8", "replace")
-
-
-def encode(root: Record, identifier: bytes, size_hint_bytes: int = 1024) -> memoryview:
-    """Return the bytes of a file. Fields that a record omits keep their defaults.
-
-    Raises ModelError if the file would exceed the 2 GiB that a FlatBuffer can hold.
-    """
-    try:
-        builder = _Builder(min(size_hint_bytes, flatbuffers.Builder.MAX_BUFFER_SIZE))
-        builder.Finish(_encode_table(builder, root), identifier)
-    except flatbuffers.builder.BuilderSizeError:
-        raise ModelError("the model exceeds the 2 GiB of a FlatBuffer") from None
-    return memoryview(builder.Bytes)[builder.Head() :]
-
-
-class _Builder(flatbuffers.Builder):  # type: ignore[misc]
-    """A builder that writes vectors of the same bytes only once.
-
-    LiteRT wants a zero point for every scale: mostly zeros, and as many as other layers have.
-    """
-
-    def __init__(self, size_bytes: int) -> None:
-        super().__init__(size_bytes)
-        self.written: dict[tuple[str, bytes], int] = {}
-
-
-def _encode_table(builder: Any, record: Record) -> int:
-    fields = TABLES[record.table]
-    given = [(field, record.fields[field.name]) for field in fields if record.fields.get(field.name) is not None]
-    # A FlatBuffer is written back to front: the targets of a table's offsets come before the table.
-    offsets = {field.slot: _encode_target(builder, field, value) for field, value in given if not _inline(field)}
-    builder.StartObject(1 + max((field.slot for field in fields), default=-1))
-    for field, value in given:
-        if _inline(field):
-            builder.PrependSlot(_FLAGS[field.type], field.slot, value, field.default)
-        else:
-            builder.PrependUOffsetTRelativeSlot(field.slot, offsets[field.slot], 0)
-        if field.type in UNIONS:
-            builder.PrependUint8Slot(field.slot - 1, UNIONS[field.type].index(value.table), 0)
-    return int(builder.EndObject())
-
-
-def _inline(field: Field) -> bool:
-    return field.type in SCALARS and not field.vector
-
-
-def _encode_target(builder: Any, field: Field, value: Any) -> int:
-    if field.vector and field.type in SCALARS:
-        return _encode_scalars(builder, np.asarray(value, _DTYPES[field.type]), field.alignment)
-    if field.vector:
-        return _encode_offsets(builder, field, value)
-    if field.type == "string":
-        return int(builder.CreateString(value))
-    return _encode_table(builder, value)
-
-
-def _encode_scalars(builder: Any, values: Array, alignment: int) -> int:
-    flat = np.ascontiguousarray(values).reshape(-1)
-    key = (flat.dtype.str, b"" if alignment else flat.tobytes())
-    if not alignment and key in builder.written:
-        return int(builder.written[key])
-    builder.StartVector(flat.itemsize, flat.size, max(flat.itemsize, alignment))
-    head = builder.head - flat.nbytes
-    builder.Bytes[head : builder.head] = flat.view(np.uint8).data
-    builder.head = head
-    offset = int(builder.EndVector())
-    if not alignment:
-        builder.written[key] = offset
-    return offset
-
-
-def _encode_offsets(builder: Any, field: Field, values: list[Any]) -> int:
-    text = field.type == "string"
-    targets = [builder.CreateString(v) if text else _encode_table(builder, v) for v in values]
-    builder.StartVector(4, len(targets), 4)
-    for target in reversed(targets):
-        builder.PrependUOffsetTRelative(target)
-    return int(builder.EndVector())

@@ -5,8 +5,9 @@ One line a table: ``name:type`` for every field, in the order of their slots. ``
 stores it. A union takes two slots, the first for the index of its table. Options without fields are not listed.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+
+from litecl.interpreter.dataclass import dataclass
 
 FILE_IDENTIFIER = b"TFL3"
 
@@ -205,7 +206,7 @@ StableHLOCompositeOptions: name:string decomposition_subgraph_index:int composit
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Field:
     """One field of a table. ``type`` names a scalar, ``string``, a table or a union, or the elements of a vector."""
 
@@ -266,6 +267,28 @@ def _lines(text: str) -> dict[str, list[str]]:
     return lines
 
 
+class _Tables(Mapping[str, tuple[Field, ...]]):
+    """The fields of every table, parsed on first use: a model has few of the tables."""
+
+    def __init__(self, declared: Mapping[str, list[str]], unions: Collection[str]) -> None:
+        self._declared, self._unions = declared, unions
+        self._parsed: dict[str, tuple[Field, ...]] = {}
+
+    def __getitem__(self, name: str) -> tuple[Field, ...]:
+        if name not in self._parsed:
+            self._parsed[name] = _fields(self._declared[name], self._unions)
+        return self._parsed[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._declared
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+
 @dataclass(frozen=True)
 class Schema:
     """The fields of every table by its name, and the tables that a union may hold by the value of its type field."""
@@ -277,9 +300,8 @@ class Schema:
 def schema(tables: str, unions: str) -> Schema:
     """Parse a schema written like the one above."""
     members = {name: tuple(words) for name, words in _lines(unions).items()}
-    empty: dict[str, tuple[Field, ...]] = {member: () for each in members.values() for member in each[1:]}
-    declared = {name: _fields(words, members) for name, words in _lines(tables).items()}
-    return Schema(empty | declared, members)
+    empty: dict[str, list[str]] = {member: [] for each in members.values() for member in each[1:]}
+    return Schema(_Tables(empty | _lines(tables), members), members)
 
 
 BUILTIN_OPERATORS: tuple[str, ...] = tuple(_BUILTIN_OPERATORS.split())

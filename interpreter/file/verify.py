@@ -18,6 +18,7 @@ from litecl.interpreter.graph import ABSENT
 from litecl.interpreter.options import COMPILED_FOR, compiled_for
 from litecl.interpreter.schema import TensorType
 
+_TYPES = frozenset(TensorType)
 _MAX_RANK = 32  # the limit of numpy 1; models stay below 8
 _MAX_BYTES = 2**63 - 1
 
@@ -103,7 +104,7 @@ def _subgraph(where: str, subgraph: Record, model: Record, size_bytes: int) -> N
 
 
 def _tensor(where: str, tensor: Record, model: Record, tensors: Sequence[Record]) -> None:
-    if tensor.type not in TensorType.__members__.values():
+    if tensor.type not in _TYPES:
         raise ModelError(f"{where}: element type {tensor.type} is not known")
     shape = _ints(tensor.shape)
     if len(shape) > _MAX_RANK:

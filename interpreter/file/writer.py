@@ -15,7 +15,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file import associated, storage
-from litecl.interpreter.file.flatbuffer import Record, encode
+from litecl.interpreter.file.encoding import encode
+from litecl.interpreter.file.flatbuffer import Record
 from litecl.interpreter.file.options import encode_custom_options, encode_options
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER, UNIONS
 from litecl.interpreter.graph import Array, Model, Node, Quantization, Signature, Sparsity, Subgraph, TensorSpec
@@ -181,7 +182,7 @@ class _Emitter:
             outputs=node.outputs,
             intermediates=node.intermediates or None,
         )
-        record.fields |= _options(node.op, node.options)
+        record.fields.update(_options(node.op, node.options))
         return record
 
 
@@ -224,7 +225,7 @@ def _quantization(quantization: Quantization, tensors: list[TensorSpec]) -> Reco
             block_size=quantization.block_size,
         )
     else:
-        record.fields |= {"scale": quantization.scale, "zero_point": quantization.zero_point}
+        record.fields.update(scale=quantization.scale, zero_point=quantization.zero_point)
     return record
 
 

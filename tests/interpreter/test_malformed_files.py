@@ -9,7 +9,8 @@ import pytest
 from litecl.cases import softmax
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ModelError, UnsupportedOp
-from litecl.interpreter.file.flatbuffer import Record, decode, encode
+from litecl.interpreter.file.encoding import encode
+from litecl.interpreter.file.flatbuffer import Record, decode
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Subgraph, TensorSpec

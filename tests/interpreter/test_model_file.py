@@ -10,7 +10,8 @@ import pytest
 
 from litecl.cases import softmax
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.file.flatbuffer import decode, encode
+from litecl.interpreter.file.encoding import encode
+from litecl.interpreter.file.flatbuffer import decode
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.file.writer import write, write_file
@@ -271,7 +272,7 @@ def test_custom_options_after_the_flatbuffer() -> None:
     node = Node(unknown_op("mine", custom=True), (), (), CustomOptions(b"x"))
     root = decode(memoryview(write(_model(nodes=(node,)))), "Model", b"TFL3")
     operator = root.subgraphs[0].operators[0]
-    operator.fields |= {"large_custom_options_offset": 1, "large_custom_options_size": 5}
+    operator.fields.update(large_custom_options_offset=1, large_custom_options_size=5)
     size = len(encode(root, b"TFL3"))
     operator.fields["large_custom_options_offset"] = size
     model = read(bytes(encode(root, b"TFL3")) + b"large")

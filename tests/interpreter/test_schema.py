@@ -7,7 +7,8 @@ import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
 
-from litecl.interpreter.file.flatbuffer import Record, decode, encode
+from litecl.interpreter.file.encoding import encode
+from litecl.interpreter.file.flatbuffer import Record, decode
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS, SCALARS, TABLES, UNIONS, Field
 from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.ops import BUILTINS

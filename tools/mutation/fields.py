@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.file.flatbuffer import Record, decode, encode
+from litecl.interpreter.file.encoding import encode
+from litecl.interpreter.file.flatbuffer import Record, decode
 from litecl.interpreter.file.tables import SCALARS, TABLES
 from support.damage import EXTREMES
 

@@ -1,6 +1,5 @@
 """Makes litecl replace other packages that run TFLite models, so that programs work unchanged."""
 
-import logging
 import sys
 from contextlib import ExitStack
 from importlib import import_module
@@ -10,8 +9,6 @@ from typing import Any
 
 from litecl.drop_in.stand_in import StandIn
 from litecl.interpreter.errors import ArgumentError
-
-_LOG = logging.getLogger("litecl")
 
 _INTERPRETER = {"interpreter": "litecl.drop_in.interpreter"}
 _COMPILED = {
@@ -78,7 +75,9 @@ def _replace(root: ModuleType, name: str, ours: ModuleType, undo: ExitStack) -> 
     full = f"{path}.{last}"
     before = sys.modules.get(full)
     if before is not None and before is not ours and root.__name__ != "tensorflow":
-        _LOG.warning("%s was already imported: modules that imported names from it keep them", full)
+        from litecl.delegate.progress import logger  # installing imports no delegate
+
+        logger().warning("%s was already imported: modules that imported names from it keep them", full)
     _put(holder, last, full, ours, undo)
 
 

@@ -1,6 +1,5 @@
 """Sounds as model inputs: samples at the model's rate, or features that another model computes from them."""
 
-import logging
 import math
 import wave
 from collections.abc import Mapping
@@ -9,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from litecl.delegate.progress import logger
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import MissingExtra, ModelError
 from litecl.interpreter.graph import Array
 
-_LOG = logging.getLogger("litecl")
 _EDGE_S = 0.05  # silence around a sound: resampling is periodic, and its two ends must not meet
 _INT16 = 32768
 _BLOCK = 1 << 16  # frames read at once
@@ -119,7 +118,7 @@ def axis_of(detail: Mapping[str, Any], source: str) -> int:
 def _fitted(sound: Array, size: int, rate: int, source: str) -> Array:
     if len(sound) > size:
         taken = source, size / rate, len(sound) / rate
-        _LOG.warning("%s: the model takes the first %.2f of %.2f s (litecl run --stream gives it all)", *taken)
+        logger().warning("%s: the model takes the first %.2f of %.2f s (litecl run --stream gives it all)", *taken)
     return np.pad(sound[:size], (0, max(0, size - len(sound))))
 
 
