@@ -1,4 +1,4 @@
-"""The public converter: takes a TensorFlow or PyTorch model, returns the bytes of a .tflite file."""
+"""The public converter: takes a model of TensorFlow, PyTorch or ONNX, returns the bytes of a .tflite file."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from litecl.converter.records import Shapes, Source
 from litecl.converter.report import ConversionReport, ConversionWarning
 from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
 from litecl.converter.unrolled.roll_up import roll_up
-from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.errors import ConversionError, MissingExtra
 from litecl.interpreter.file import reader, writer
 from litecl.interpreter.graph import Model
 from litecl.interpreter.resizes import with_one_option
@@ -32,7 +32,7 @@ _DEFAULT_SIGNATURE = "serving_default"
 
 
 class Converter(TFLiteAttributes):
-    """Converts a TensorFlow or PyTorch model to TensorFlow Lite, without Flex operators.
+    """Converts a model of TensorFlow, PyTorch or ONNX to TensorFlow Lite, without Flex operators.
 
     Use one of the ``from_*`` constructors. ``input_shapes`` maps input names to shapes; None or -1 leaves a dimension
     open. ``Options`` lists the other keywords. TensorFlow is imported only when the model is converted. ``report``
@@ -44,6 +44,7 @@ class Converter(TFLiteAttributes):
 
     _OWN = frozenset(
         {"_load", "_keep", "_finish", "_options", "_fusions", "_roll_up", "report", "keep_sources", "sources"}
+        | {"_source_notes", "_differences"}
     )
 
     def __init__(
@@ -61,6 +62,8 @@ class Converter(TFLiteAttributes):
         self._roll_up = roll_up
         self._options = options
         self._fusions: list[Fusion] = []
+        self._source_notes: list[str] = []
+        self._differences: dict[str, float] = {}
         self.report = ConversionReport()
         self.keep_sources = False
         self.sources: dict[str, Source] = {}
@@ -204,6 +207,43 @@ class Converter(TFLiteAttributes):
         """
         return cls(lambda self: reader.read(model), roll_up=roll_up, quantize=quantize, fp16_safe=fp16_safe)
 
+    @classmethod
+    def from_onnx(
+        cls,
+        path: str | Path,
+        input_shapes: Shapes | None = None,
+        quantize: Quantization | Weights | None = None,
+        fp16_safe: Any = None,
+        roll_up: bool = True,
+    ) -> "Converter":
+        """Take an ONNX file; onnx2tf converts it, in a process of its own.
+
+        Inputs and outputs keep ONNX's order of dimensions. ``report.notes`` says what onnx2tf is known to change, and
+        ``report.differences`` how far each output is from ONNX Runtime's on random inputs, if that is installed.
+        ``input_shapes`` fixes open dimensions. roll_up: as in ``from_tflite``. Raises MissingExtra without onnx2tf
+        (``pip install 'litecl[onnx]'``), ConversionError if the file can't be converted.
+        """
+
+        def load(self: Converter) -> Model:
+            onnx_file = _onnx_file()
+            loaded = onnx_file.load(path)
+            model: Model = onnx_file.model_of(loaded, input_shapes)
+            self._source_notes = [*loaded.doubts]
+            self._differences = {}
+            source = onnx_file.source_of(loaded, model)
+            if source is None and self.keep_sources:
+                raise MissingExtra("comparing with an ONNX model needs ONNX Runtime: pip install onnxruntime")
+            if source is None:
+                model, unknown = onnx_file.by_shape(loaded, model)
+                self._source_notes += ["not compared with ONNX Runtime, which is not installed"]
+                self._source_notes += [f"output {name!r} may be channels last" for name in unknown]
+            else:
+                model, self._differences = onnx_file.compared(loaded, model, source)
+            self.sources = {model.signatures[0].key: source} if self.keep_sources else {}
+            return model
+
+        return cls(load, roll_up=roll_up, quantize=quantize, fp16_safe=fp16_safe)
+
     @property
     def fuses_layers(self) -> bool:
         """True if recurrent layers become fused operators rather than loops."""
@@ -235,7 +275,7 @@ class Converter(TFLiteAttributes):
         how = self.asked(declared(self._options.get("quantize")))
         loaded = self._load(self)
         if isinstance(loaded, Model):
-            model_in_float, report, rolls = with_one_option(loaded), ConversionReport(), self._roll_up
+            model_in_float, report, rolls = with_one_option(loaded), self._source_report(), self._roll_up
         else:
             model_in_float, report = self._float_model(loaded, observe)
             rolls = self.fuses_layers
@@ -251,6 +291,9 @@ class Converter(TFLiteAttributes):
         if self.report.warning:
             warnings.warn(self.report.warning, ConversionWarning, stacklevel=3)  # points at the caller of convert
         return model
+
+    def _source_report(self) -> ConversionReport:
+        return ConversionReport(notes=list(self._source_notes), differences=dict(self._differences))
 
     def _float_model(self, modules: dict[str, Module], observe: Observe | None) -> tuple[Model, ConversionReport]:
         """Convert TensorFlow modules to a float model."""
@@ -294,6 +337,14 @@ def _exported_program() -> Any:
         needed = "pip install 'litecl[torch]', in an environment without TensorFlow"
         raise ConversionError(f"converting a program of PyTorch needs litert-torch ({error}): {needed}") from error
     return exported_program
+
+
+def _onnx_file() -> Any:
+    try:
+        from litecl.converter.importer import onnx_file
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"converting an ONNX model needs {error.name}: pip install 'litecl[onnx]'") from error
+    return onnx_file
 
 
 def _frontends() -> Any:

@@ -10,6 +10,7 @@ from litecl.interpreter.graph import Model
 from litecl.interpreter.html import block, folded, paragraph, table
 
 _MOST = 8  # operators named in a warning
+_TOLERANCE = 1e-4  # of an output's largest magnitude: what another order of arithmetic explains
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class OwnOperator:
 
 
 class ConversionWarning(UserWarning):
-    """Warns that LiteRT can't run the file."""
+    """Warns that LiteRT can't run the file, or that its results are not the source's."""
 
 
 @dataclass
@@ -57,7 +58,8 @@ class ConversionReport:
     own: operators that only litecl runs, if converted from TensorFlow.
     passes: seconds spent in each pass, by name. size_bytes: of the file; 0 until it is written.
     quantization: the result of quantization with integer activations, or None. rescaled: the rescaling for float16, or
-    None.
+    None. notes: what converting an ONNX file changes. differences: the largest difference of each output from ONNX
+    Runtime's, relative to its largest magnitude; empty if the source is no ONNX file, or nothing was compared.
     """
 
     operators: dict[str, int] = field(default_factory=dict)
@@ -68,6 +70,8 @@ class ConversionReport:
     size_bytes: int = 0
     quantization: QuantizationReport | None = None
     rescaled: Rescaled | None = None
+    notes: list[str] = field(default_factory=list)
+    differences: dict[str, float] = field(default_factory=dict)
 
     def of(self, model: Model) -> "ConversionReport":
         """Return the report with the operators of a model counted."""
@@ -81,12 +85,24 @@ class ConversionReport:
 
     @property
     def warning(self) -> str | None:
-        """The warning for other runtimes: operators that LiteRT lacks, and where they come from."""
+        """The warning of operators that LiteRT lacks, and where they come from, and of outputs that differ."""
+        return "\n".join([*self._own_warning, *self._differing]) or None
+
+    @property
+    def _differing(self) -> list[str]:
+        return [
+            f"output {name!r} differs from ONNX Runtime's by {apart:.2g} of its largest magnitude"
+            for name, apart in self.differences.items()
+            if not apart <= _TOLERANCE
+        ]
+
+    @property
+    def _own_warning(self) -> list[str]:
         if not self.own_operators:
-            return None
+            return []
         places = [f"  {operator}" for operator in dict.fromkeys(self.own)]
         more = [f"  and {len(places) - _MOST} more, which the report lists"] if len(places) > _MOST else []
-        return "\n".join([self._lacking, *places[:_MOST], *more])
+        return [self._lacking, *places[:_MOST], *more]
 
     @property
     def _lacking(self) -> str:
@@ -103,6 +119,7 @@ class ConversionReport:
         return block(
             paragraph(head),
             *(() if self.warning is None else (paragraph(self.warning, "warning"),)),
+            *map(paragraph, self.notes),
             table(("operator", "nodes"), sorted(self.operators.items())),
             folded("passes", table(("pass", "ms"), passes), opened=False),
             "" if self.quantization is None else self.quantization._repr_html_(),
@@ -113,6 +130,8 @@ class ConversionReport:
         lines += [f"  {count:5} {name}" for name, count in sorted(self.operators.items())]
         lines += [self._lacking] if self.own_operators else []
         lines += [f"  {operator}" for operator in self.own]
+        lines += self.notes
+        lines += [f"{name!r} is within {apart:.1e} of ONNX Runtime" for name, apart in self.differences.items()]
         lines += map(str, self.fusions)
         slowest = sorted(self.passes.items(), key=lambda item: -item[1])
         lines += [f"  {seconds * 1000:7.1f} ms {name}" for name, seconds in slowest]

@@ -14,7 +14,7 @@ _BY_START = (
     (rb"\x89HDF\r\n\x1a\n", f"an HDF5 file, as Keras writes: {_CONVERT}"),
     (rb"\x80\x02", "a pickle, as torch.save writes: export the model by torch.export.save, then litecl convert"),
     (rb"\x08\x01\x12", "the saved_model.pb of a SavedModel: litecl convert takes the folder that it lies in"),
-    (rb"\x08[\x03-\x1f]\x12", "an ONNX model: onnx2tf makes a .tflite file of it"),
+    (rb"\x08[\x03-\x1f]\x12", f"an ONNX model: {_CONVERT}"),
     (rb"\x93NUMPY", "an array of numpy, no model"),
     (rb"\s*[{\[]\s*\"", "a JSON file, no model"),
 )

@@ -31,7 +31,7 @@ _FILES = {
     "a web page": (b"\n<!DOCTYPE html><html>", "a web page, no model: get the file itself"),
     "an error of a server": (b'<?xml version="1.0"?><Error>', "a web page"),
     "a pointer of Git LFS": (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "git lfs pull"),
-    "ONNX": (b"\x08\x08\x12\x07pytorch\x1a\x032.0", "an ONNX model: onnx2tf"),
+    "ONNX": (b"\x08\x08\x12\x07pytorch\x1a\x032.0", "an ONNX model: litecl convert"),
     "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(32), "an HDF5 file, as Keras writes: litecl convert"),
     "Keras": (_zip("metadata.json", "config.json", "model.weights.h5"), "a Keras model: litecl convert"),
     "PyTorch": (_zip("net/data.pkl", "net/version"), "a PyTorch model: export it"),

@@ -39,6 +39,8 @@ _ELSEWHERE = {
     "litecl verify": "takes minutes; tests/perf/test_verify.py",
     "litecl coverage --results": "draws files of a checkout; tests/perf/test_board.py",
     "litecl convert model.pt2": "needs litert-torch; tests/converter/test_convert_torch.py",
+    "litecl convert model.onnx": "needs onnx2tf; tests/converter/test_onnx.py",
+    "uv tool install": "installs from the network",
     "litecl tune": "needs a GPU; tests/perf/test_tune.py",
     "litecl generate model.litertlm": "needs LiteRT-LM's builder; tests/generate/",
     "litecl chat model.litertlm": "needs LiteRT-LM's builder; tests/generate/test_chat.py",

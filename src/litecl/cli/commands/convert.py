@@ -1,4 +1,4 @@
-"""``litecl convert``: converts TensorFlow, Keras or PyTorch models, functions, or ``.tflite`` files to ``.tflite``."""
+"""``litecl convert``: converts models of TensorFlow, Keras, PyTorch or ONNX, functions, or ``.tflite`` files."""
 
 import argparse
 import errno
@@ -32,13 +32,14 @@ from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.whole_files import put
 from litecl.perf.summary import summarize
 
-HELP = "convert a model of Keras, TensorFlow or PyTorch to a .tflite file, or quantize such a file"
+HELP = "convert a model of Keras, TensorFlow, PyTorch or ONNX to a .tflite file, or quantize such a file"
 EXAMPLES = """\
 litecl convert model.keras -o model.tflite
 litecl convert saved_model/ -o model.tflite --signature serving_default --input-shape image=1,224,224,3
 litecl convert frozen.pb -o model.tflite --inputs x --outputs y
 litecl convert model.keras -o small.tflite --quantize int8 --calibrate samples.npz --verify
 litecl convert model.pt2 -o model.tflite --verify
+litecl convert model.onnx -o model.tflite
 litecl convert float.tflite -o half.tflite --quantize float16
 litecl convert float.tflite -o safe.tflite --fp16-safe --calibrate samples.npz
 litecl convert language_model.keras -o language_model.tflite --cache-length 256 --quantize int4
@@ -47,7 +48,7 @@ litecl convert language_model.keras -o language_model.tflite --cache-length 256 
 _CHECK_S = 120.0  # the longest that a runtime may take
 _FROZEN, _KERAS = (".pb", ".pbtxt"), (".keras", ".h5", ".hdf5")
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
-_READY = (".tflite", ".pt2")  # these don't need TensorFlow
+_READY = (".tflite", ".pt2", ".onnx")  # these don't need TensorFlow
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +58,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="SRC",
         help="a .keras or .h5 file, a SavedModel folder, a frozen graph (.pb, .pbtxt), a tf.function (FILE.py:NAME or "
-        "MODULE:NAME), a program of torch.export (.pt2), or a .tflite file in float to quantize",
+        "MODULE:NAME), a program of torch.export (.pt2), an ONNX file, or a .tflite file in float to quantize",
     )
     parser.add_argument(
         "-o", "--output", type=OutputFile(), required=True, metavar="OUT", help="the .tflite file to write"
@@ -81,8 +82,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-unrolled",
         action="store_true",
-        help="of a .pt2 or .tflite file: keep LSTMs and GRUs that are written step by step (default: make one operator "
-        "or one loop of each)",
+        help="of a .pt2, .onnx or .tflite file: keep LSTMs and GRUs that are written step by step (default: make one "
+        "operator or one loop of each)",
     )
     quantization.arguments(parser)
     parser.add_argument(
@@ -140,6 +141,11 @@ def run(args: argparse.Namespace) -> Output:
     written = Text(f"{args.output}: {size(len(content))}")
     fusions = [line(str(fusion)) for fusion in conversion.fusions]
     warned = [Text(f"WARNING: {conversion.warning}")] if conversion.warning else []
+    warned += [line(f"note: {note}") for note in conversion.notes]
+    warned += [
+        line(f"{name!r}: within {apart:.1e} of ONNX Runtime, in float")
+        for name, apart in conversion.differences.items()
+    ]
     warned += notes_of(conversion.quantization)
     rescaled = [] if conversion.rescaled is None else [Text(str(conversion.rescaled))]
     view = [written, *warned, *fusions, *rescaled, summary_view(args.output.name, summary)]
@@ -246,10 +252,10 @@ def _require_source(args: argparse.Namespace) -> None:
         raise ConversionError(f"{source}: expected a SavedModel, got a folder without {' or '.join(_SAVED_MODEL)}")
     if source.is_file() and source.suffix not in (*_FROZEN, *_KERAS, *_READY):
         raise ConversionError(
-            f"{source}: expected a .keras, .h5, .pb, .pt2 or .tflite file, a SavedModel folder, or FILE.py:NAME"
+            f"{source}: expected a .keras, .h5, .pb, .pt2, .onnx or .tflite file, a SavedModel folder, or FILE.py:NAME"
         )
     if args.keep_unrolled and source.suffix not in _READY:
-        raise ConversionError("--keep-unrolled: no effect on a source that is no .pt2 or .tflite file")
+        raise ConversionError("--keep-unrolled: no effect on a source that is no .pt2, .onnx or .tflite file")
     if source.is_file() and source.suffix in _FROZEN and not (args.inputs and args.outputs):
         raise ConversionError(f"{source}: expected --inputs and --outputs with a frozen graph")
 
@@ -283,6 +289,8 @@ def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     ready = {"quantize": options["quantize"], "fp16_safe": options["fp16_safe"], "roll_up": not args.keep_unrolled}
     if source.suffix == ".pt2":
         return Converter.from_exported_program(source, **shapes, **ready)
+    if source.suffix == ".onnx":
+        return Converter.from_onnx(source, **shapes, **ready)
     if args.input_shape or args.signature or args.verify:
         raise ConversionError("--input-shape, --signature and --verify: no effect on a .tflite file")
     return Converter.from_tflite(source, **ready)
