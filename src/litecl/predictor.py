@@ -63,13 +63,14 @@ class Predictor:
         where = {"device": device, "cpu": cpu, "require_device": require_device}
         self._made_from = source, {"signature": signature, **where, "buffers": buffers, "keep": keep, **options}
         self._keep = frozenset(keep)
-        chosen = [CLDelegate(one, **options) for one in _devices(device, cpu)]  # also checks the options of cpu
+        mode = options.get("dynamic_range")
+        given = {name: value for name, value in options.items() if name != "dynamic_range" or not cpu}  # a lane's then
+        chosen = [CLDelegate(one, **given) for one in _devices(device, cpu)]  # raises for unknown options, cpu's too
         delegates_of = [[] if cpu else [delegate] for delegate in chosen]
         self._reports = [_run_once(source, signature, delegates) for delegates in delegates_of]
         if require_device:
             for report in self._reports:
                 require_all("require_device", report)
-        mode = options.get("dynamic_range")
         self._lanes = [Lane(source, signature, delegates, mode) for delegates in delegates_of * buffers]
         self._pool = Pool(self._lanes, partial(Lane, source, signature, delegates_of[0], mode))
         self._background = Background(len(self._lanes))

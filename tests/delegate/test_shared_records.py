@@ -243,7 +243,7 @@ def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 _SCALARS = {
-    *("void", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float", "float4"),
+    *("void", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "float4"),
     *("Weight", "ExpandWeight", "ProjectWeight", "Packed", "BlockScale", "Element", "Sum", "Mask"),
     *("Encoding", "Score", "Place", "Candidate"),
     *("T", "OUT", "R", "I", "X", "W"),

@@ -16,7 +16,6 @@ import pytest
 import litecl.interpreter.dataclass as own
 
 ROOT = Path(__file__).parents[2]
-PYTHONS = {"interpreter/file/tables.py"}  # which needs slots
 
 
 def _classes(dataclass: Any) -> dict[str, Any]:
@@ -177,14 +176,14 @@ def test_threads_make_the_first_objects_together() -> None:
 
 
 def test_what_an_import_makes_is_made_late() -> None:
-    """Interpreter and delegate make no dataclass of Python's but where only those will do."""
+    """Interpreter and delegate make no dataclass of Python's."""
     pythons = {
         str(path.relative_to(ROOT))
         for folder in ("interpreter", "delegate")
         for path in (ROOT / folder).rglob("*.py")
         if re.search(r"^from dataclasses import .*\bdataclass\b", path.read_text(encoding="utf-8"), re.M)
     }
-    assert pythons == {"interpreter/dataclass.py", *PYTHONS}
+    assert pythons == {"interpreter/dataclass.py"}
 
 
 def test_signatures_are_of_the_fields() -> None:

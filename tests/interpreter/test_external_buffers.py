@@ -65,7 +65,7 @@ def test_values_are_given(offset: int) -> None:
 
 
 def test_a_bundle_is_no_model() -> None:
-    with pytest.raises(ModelError, match=r"litecl\.Generator reads it"):
+    with pytest.raises(ModelError, match=r"litecl\.Generator read it"):
         Interpreter(b"LITERTLM" + content())
 
 

@@ -339,7 +339,7 @@ def test_convert_of_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "none.keras: No such file" in failure(capsys, "convert", tmp_path / "none.keras", "-o", out)
     (tmp_path / "model.txt").write_text("")
     said = failure(capsys, "convert", tmp_path / "model.txt", "-o", out)
-    assert "expected a .keras, .h5, .pb, .pt2 or .tflite file, a SavedModel folder, or FILE.py:NAME" in " ".join(
+    assert "expected a .keras, .h5, .pb, .pt2, .onnx or .tflite file, a SavedModel folder, or FILE.py:NAME" in " ".join(
         said.split()
     )
     assert not out.exists()

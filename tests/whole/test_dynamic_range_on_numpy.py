@@ -2,8 +2,8 @@
 
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -83,8 +83,8 @@ def test_bench(mode: str, peer: str, language_model: Path, capsys: pytest.Captur
 @pytest.mark.parametrize("flags", [(), ("--dynamic-range", "reference")])
 def test_serve(flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """The command gives its mode to the predictor; the server itself, which may not be installed, has no part in it."""
-    for name in ("uvicorn", "litecl.serve.app"):
-        monkeypatch.setitem(sys.modules, name, SimpleNamespace(Serving=None, app=None))
+    for name in ("uvicorn", "litecl.serve.app", "litecl.serve.connections", "litecl.serve.text_app"):
+        monkeypatch.setitem(sys.modules, name, MagicMock())
     asked: dict[str, Any] = {}
 
     def predictor(model: Any, **options: Any) -> None:
