@@ -11,6 +11,7 @@ from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops import every_op, unary
+from litecl.verify.refusals import device_refusal
 from support import compare, devices
 from support.all_cases import CASES, DEVICE_CASES, content, expected
 
@@ -71,6 +72,8 @@ def test_device(device: Any, case: Case) -> None:
     report = interpreter.delegation_report()
     if case.on_device:
         assert report.nodes[0].claimed == (case.device is None), f"{report.nodes[0].reason} {report.failures}"
+    if device == "native":
+        assert report.nodes[0].reason == (device_refusal(case) or ""), "docs/operators.md says otherwise"
 
 
 KEEPING_ZEROS = (unary.RELU, unary.RELU6, unary.RELU_0_TO_1, unary.RELU_N1_TO_1, unary.SIGN)
