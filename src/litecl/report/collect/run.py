@@ -1,8 +1,8 @@
 """Examines a model on one device, with launch times and without."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.report import KernelRow
@@ -23,6 +23,7 @@ from litecl.report.document import ProfileFacts, Run
 from litecl.report.draw.units import ms
 from litecl.report.facts import Accuracy, Latency, LaunchFacts, Place, Roofs, Start
 
+_Invoke = TypeVar("_Invoke")
 _RUNS = 15  # with launch times, and as many without
 
 
@@ -65,8 +66,8 @@ class Beside:
 def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: Beside) -> Run:
     """Run the model with and without launch times, and return the measurements."""
     timed = Watched(content, CLDelegate(**{**one.delegate, "profile": True}), inputs)
-    plain_spans = [spans for spans, _ in _undisturbed([one.watched.invoke() for _ in range(_RUNS)])]
-    invokes = _undisturbed([timed.invoke() for _ in range(_RUNS)])
+    plain_spans = _undisturbed([one.watched.invoke() for _ in range(_RUNS)], _invoke_ms)
+    invokes = _undisturbed([(timed.invoke(), timed.report()) for _ in range(_RUNS)], lambda each: _invoke_ms(each[0]))
     median = invokes[len(invokes) // 2]
     report, kernels = one.report, [profiled.kernels for _, profiled in invokes]
     arithmetic = {(row.subgraph, row.node): arithmetic_of(row) for row in report.nodes}
@@ -107,9 +108,9 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
     )
 
 
-def _undisturbed(invokes: list[tuple[list[Span], DelegationReport]]) -> list[tuple[list[Span], DelegationReport]]:
+def _undisturbed(invokes: Sequence[_Invoke], time_ms: Callable[[_Invoke], float]) -> list[_Invoke]:
     """Return the fastest third of invokes, fastest first, to exclude disturbances of the machine."""
-    return sorted(invokes, key=lambda invoke: _invoke_ms(invoke[0]))[: len(invokes) // 3]
+    return sorted(invokes, key=time_ms)[: len(invokes) // 3]
 
 
 def _quick_ms(times_ms: Sequence[float]) -> float:

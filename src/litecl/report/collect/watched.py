@@ -33,11 +33,11 @@ class Watched:
         self.delegation = delegation
         return delegation
 
-    def invoke(self) -> tuple[list[Span], DelegationReport]:
-        """Run the model; return the spans of its nodes on the host, and the report with its launches."""
+    def invoke(self) -> list[Span]:
+        """Run the model; return the spans of its nodes on the host."""
         self._timeline.spans.clear()
         self.interpreter.invoke()
-        return list(self._timeline.spans), self.report()
+        return list(self._timeline.spans)
 
     def report(self) -> DelegationReport:
         """Return the delegation report."""
