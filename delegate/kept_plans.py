@@ -18,6 +18,7 @@ import numpy as np
 from litecl.delegate import own_code
 from litecl.delegate.backend import binaries
 from litecl.delegate.claim.region import Partitioning, Region
+from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
 from litecl.interpreter.buffers import aligned
 from litecl.interpreter.graph import Array
@@ -95,8 +96,8 @@ class KeptPlans:
         """Write what was noted, and hold no memory."""
         if self._name is not None and not self.is_read and self._plans and own_code.is_unchanged():
             records = pickle.dumps((self._partitionings, self._plans), protocol=5)
-            parts = len(records).to_bytes(_LENGTH_BYTES, "little"), records, *self._blocks
-            binaries.keep(self._folder, self._name, b"".join(map(_padded, (b"".join(parts[:2]), *parts[2:]))))
+            head = len(records).to_bytes(_LENGTH_BYTES, "little") + records
+            binaries.keep(self._folder, self._name, b"".join(map(_padded, (head, *self._blocks))))
         self.drop()
 
     def _open(self, content: bytes) -> bool:
@@ -110,7 +111,7 @@ class KeptPlans:
         if kinds != {Partitioning, Region, bytes}:
             return False
         self._partitionings, self._plans = partitionings, plans
-        self._arrays = memoryview(content)[-(-end // _ALIGNMENT) * _ALIGNMENT :]
+        self._arrays = memoryview(content)[align(end, _ALIGNMENT) :]
         return True
 
     def _encoded(self, planned: Plan) -> bytes:
@@ -126,18 +127,14 @@ class KeptPlans:
         block = array.tobytes()
         if block not in self._blocks:
             self._blocks[block] = self._end
-            self._end = _aligned(self._end + len(block))
+            self._end = align(self._end + len(block), _ALIGNMENT)
         if self._end > _MOST_BYTES:
             raise _NotKept
         return self._blocks[block]
 
 
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
-
-
 def _padded(block: bytes) -> bytes:
-    return block.ljust(_aligned(len(block)), b"\0")
+    return block.ljust(align(len(block), _ALIGNMENT), b"\0")
 
 
 def _decoded(encoded: bytes, constants: Sequence[Array], arrays: memoryview | None) -> Plan | None:
