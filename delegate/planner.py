@@ -1,4 +1,4 @@
-"""Partitions one model's subgraphs for one device, and plans their regions. Pure functions of data."""
+"""Partitions one model's subgraphs for one device, and plans their regions."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -38,6 +38,7 @@ class Planner:
     ) -> None:
         self._model, self._specs, self._options, self._device = model, specs, options, device
         self._in_float, self._preserve = in_float, preserve
+        self._tuned = replace(device.target, tuning=tuning_of(options, device))
         shapes = {i: [specs[i][t].static_shape for t in model.subgraphs[i].inputs] for i in entries(model)}
         rewritten, known = with_lists_in_place(model, specs, shapes)
         self._changed = {i for i, graph in enumerate(model.subgraphs) if rewritten.subgraphs[i] is not graph}
@@ -61,10 +62,9 @@ class Planner:
     def plan(self, region: Region, number: int) -> Plan:
         """Return the plan of a region. number: names its folder in ``dump_passes``."""
         options, device, basis = self._options, self._device, self._basis(region.subgraph)
-        target = replace(device.target, tuning=tuning_of(options, device))
         observe = dump_of(options.dump_passes, number)
         owned = large_inputs(region, basis.specs) if isinstance(device, KeepsTensors) else ()
-        how = target, device.alignment, options.cl_ops, observe, owned, self._in_float, options.halves
+        how = self._tuned, device.alignment, options.cl_ops, observe, owned, self._in_float, options.halves
         return plan(region, basis, *how)
 
     def _basis(self, index: int) -> Explicit:
