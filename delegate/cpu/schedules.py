@@ -118,3 +118,6 @@ DEFAULTS: Mapping[str, Schedule] = {
     "quantize_rows": Schedule(pieces=64),
 }
 """Schedules by kernel file; others have the plain one."""
+
+OF_PRODUCTS = "gemm", "conv_2d", "conv_3d", "conv_lines", "quantized_conv_2d", "hybrid_conv_2d"
+"""The kernels whose tiles an export chooses: those of a machine, or small ones."""

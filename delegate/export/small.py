@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-from litecl.delegate.cpu.schedules import DEFAULTS
+from litecl.delegate.cpu import schedules
 from litecl.delegate.export.machines import ExportMachine
 from litecl.delegate.tuning import TileShape, Tuning
 
 _PIXELS = TileShape(1, 1, 1.0)
-_PRODUCTS = "gemm", "conv_2d", "conv_3d", "conv_lines", "quantized_conv_2d", "hybrid_conv_2d"
 _DEPTHWISE = "depthwise_conv_2d", "quantized_depthwise_conv_2d", "quantized_depthwise_pairs"
 
 
@@ -17,8 +16,8 @@ def small_tuning(width: int) -> Tuning:
     return Tuning(
         winograd_channels=1e9,  # its weights take four times as much memory
         schedules={
-            **{kernel: replace(DEFAULTS[kernel], tiles=(rows,)) for kernel in _PRODUCTS},
-            **{kernel: replace(DEFAULTS[kernel], tiles=(_PIXELS,)) for kernel in _DEPTHWISE},
+            **{kernel: replace(schedules.DEFAULTS[kernel], tiles=(rows,)) for kernel in schedules.OF_PRODUCTS},
+            **{kernel: replace(schedules.DEFAULTS[kernel], tiles=(_PIXELS,)) for kernel in _DEPTHWISE},
         },
     )
 
