@@ -7,14 +7,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from support.boards import BOARDS, BoardProgram
+from support.boards import BOARDS, Board, BoardProgram
 from support.exported import check, random_steps
 
 
-def _row(path: Path, board: str, small: bool) -> str:
+def _row(path: Path, board: Board, small: bool) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        (chosen,) = (each for each in BOARDS if each.machine == board)
-        program = BoardProgram(path, chosen, Path(folder), small=small, dynamic_range="reference")
+        program = BoardProgram(path, board, Path(folder), small=small, dynamic_range="reference")
         try:
             check(program, random_steps(program, 1)[:1])
         except AssertionError as error:
@@ -33,7 +32,7 @@ def main(*files: str) -> None:
         for board in BOARDS:
             for small in (False, True):
                 try:
-                    outcome = _row(Path(file), board.machine, small)
+                    outcome = _row(Path(file), board, small)
                 except Exception as error:
                     outcome = f"failed: {type(error).__name__}: {str(error)[:200]}"
                 print(f"{Path(file).name}, {board.machine}{' --size' * small}: {outcome}", flush=True)
