@@ -131,9 +131,7 @@ class Table:
             absent = self._absent.get((runtime, kind.op))
             return Verdict(UNKNOWN, "no case is like it") if absent is None else Verdict(REFUSES, absent)
         known = verdict(record, version)
-        if known.status == REFUSES and any(
-            text.startswith(("complex64", "string")) for text in (*kind.operands, *kind.results)
-        ):
+        if known.status == REFUSES and any(text.startswith(_AT_EDGES) for text in (*kind.operands, *kind.results)):
             return replace(known, status=UNKNOWN, reason=f"{_ALONE}: {known.reason}")
         if known.status == SAME and (runtime, kind.types) in self._rounding:
             floats = [text.startswith(("float", "bfloat", "complex")) for text in kind.results]
