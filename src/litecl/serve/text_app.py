@@ -23,7 +23,7 @@ from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter.errors import LiteclError, MissingExtra
 from litecl.serve.batching import Busy
 from litecl.serve.bodies import GONE, Bodies, busy
-from litecl.serve.completions import Answer, Refused, Told, Usage, asked_of, error_object, refusal_of
+from litecl.serve.completions import Answer, Refused, TokenScore, Usage, asked_of, error_object, refusal_of
 from litecl.serve.generating import Engine, Event
 from litecl.serve.metrics import Metrics
 
@@ -134,14 +134,14 @@ class _Routes:
             self._bodies.release(held)
 
     async def _whole(self, events: AsyncIterator[Event], answer: Answer, usage: Usage) -> Response:
-        choices: list[tuple[Reply, list[Told]]] = []
-        told = list[Told]()
+        choices: list[tuple[Reply, list[TokenScore]]] = []
+        scores = list[TokenScore]()
         async with self._generating(events, usage):
             async for _, piece, new in self._checked(events):  # one choice after another
-                told += new
+                scores += new
                 if piece.reply is not None:
-                    choices.append((piece.reply, told))
-                    told = []
+                    choices.append((piece.reply, scores))
+                    scores = []
         return JSONResponse(answer.whole(choices, usage))
 
     @asynccontextmanager
@@ -172,8 +172,8 @@ class _Routes:
                 for chunk in answer.chunks(*first, True):
                     yield _line(chunk)
                 begun.add(first[0])
-                async for choice, piece, told in checked:
-                    for chunk in answer.chunks(choice, piece, told, choice not in begun):
+                async for choice, piece, scores in checked:
+                    for chunk in answer.chunks(choice, piece, scores, choice not in begun):
                         yield _line(chunk)
                     begun.add(choice)
                 if (last := answer.last(usage)) is not None:
