@@ -1,5 +1,6 @@
 """``litecl where``: kinds of nodes, the table of what runtimes do with them, and what it says of a model."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -190,6 +191,10 @@ def test_a_table_is_written_and_read(tmp_path: Path) -> None:
         path.write_bytes(other)
         with pytest.raises(ModelError, match="expected a table of litecl where"):
             table.read(path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(pipe := tmp_path / "pipe.json")
+        with pytest.raises(OSError, match="regular file"):
+            table.read(pipe)
 
 
 def test_places_say_what_to_change() -> None:
