@@ -436,6 +436,19 @@ def test_a_generation_that_fails(
     assert answered(client)["choices"][0]["finish_reason"] == "length"
 
 
+def test_a_session_that_cannot_be_created(serving: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes no place for good: the only one here."""
+
+    def failing(generator: Generator) -> Any:
+        raise MemoryError
+
+    client = serving(sessions=1)
+    monkeypatch.setattr(Generator, "session", failing)
+    assert client.post(ASKED, CHAT)[0] == 500
+    monkeypatch.undo()
+    assert client.post(ASKED, CHAT)[0] == 200
+
+
 def test_at_the_same_time(client: Client, generator: Generator) -> None:
     """More requests than sessions: each as if it were alone."""
     words = ["the cat", "dog", "house", "rain", "mat", "side", "other", "the dog"]

@@ -132,8 +132,8 @@ class Engine:
         with self._lock:
             best = max(self._free, key=lambda each: each.shared(prompt), default=None)
             if self._left and (best is None or 2 * best.shared(prompt) < len(best.tokens)):  # another conversation's
+                best = self._generator.session()  # counts once it exists
                 self._left -= 1
-                best = self._generator.session()
             else:
                 assert best is not None  # there are as many threads as sessions
                 self._free.remove(best)
