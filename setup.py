@@ -26,6 +26,7 @@ if _absent:
 _GROUPS = {
     "kernels": ("kernels_cl/", "OpenCL C, compiled on the user's machine"),
     "goldens": ("verify/goldens.npz", "outputs of LiteRT's reference kernels for random inputs (tools/goldens.py)"),
+    "table of runtimes": ("where/table.json", "what other runtimes did with each kind of node (litecl verify --table)"),
     "pages of reports": ("report/templates/", "templates, styles and scripts of HTML pages; they load nothing else"),
     "templates of exports": ("delegate/export/templates/", "what litecl export puts beside a compiled model"),
 }

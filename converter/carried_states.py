@@ -22,8 +22,10 @@ def carry_states(model: Model) -> Model:
 
 
 def _zeroes_a_state(graph: Subgraph, node: Node) -> bool:
+    if node.op is not FILL:
+        return False
     state = graph.tensors[node.outputs[0]]
-    if node.op is not FILL or not state.is_variable:
+    if not state.is_variable:
         return False
     dims, value = (graph.tensors[t].data for t in node.inputs)
     zero = 0 if state.quantization is None else state.quantization.zero_point

@@ -8,9 +8,11 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -238,7 +240,8 @@ def _run(command: Sequence[str], folder: Path, timeout_s: float) -> str:
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """Kill onnx2tf and the processes that it started."""
     if hasattr(os, "killpg"):
-        os.killpg(process.pid, 9)
+        with suppress(ProcessLookupError, PermissionError):  # macOS refuses a group that has just ended
+            os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.wait()
 

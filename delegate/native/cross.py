@@ -33,9 +33,8 @@ def require_processor(compiler: Compiler, machine: Machine) -> None:
     try:
         _ = compiler.facts
     except KernelBuildError as error:
-        why = re.search(r"error: (.*)", str(error))
         _, listed = run((*compiler.command, "-target", machine.kind.triple, "--print-supported-cpus"))
-        similar = did_you_mean(close_names(machine.processor, re.findall(r"^\t(\S+)", listed, re.MULTILINE), 3))
-        raise DelegateError(
-            f"{machine.name}: clang knows no such processor{similar or f': {why[1]}' if why else similar}"
-        ) from error
+        known = re.findall(r"^\t(\S+)", listed, re.MULTILINE)
+        why = re.search(r"error(: .*)", str(error))
+        hint = did_you_mean(close_names(machine.processor, known, 3)) or (why[1] if why else "")
+        raise DelegateError(f"{machine.name}: clang knows no such processor{hint}") from error

@@ -200,3 +200,23 @@ def test_states_as_variables_of_any_batch_are_refused() -> None:
     converter = Converter.from_keras_model(_model(L.LSTM(4), batch=None), lstm="variables")
     with pytest.raises(ConversionError, match=r'lstm="variables": expected a batch of fixed size'):
         converter.convert()
+
+
+def test_states_as_variables_beside_nodes_without_results() -> None:
+    """ASSIGN_VARIABLE has none."""
+    tf = pytest.importorskip("tensorflow")
+
+    class Counter(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.total = tf.Variable(tf.zeros(3))
+
+        @tf.function(input_signature=[tf.TensorSpec((3,), tf.float32, "x")])
+        def add(self, x: Any) -> Any:
+            return self.total.assign_add(x) + 1.0
+
+    counter = Counter()
+    source = Converter.from_concrete_functions([counter.add.get_concrete_function()], counter, lstm="variables")
+    runner = Interpreter(source.convert()).get_signature_runner()
+    for expected in (2, 3):
+        np.testing.assert_array_equal(runner(x=np.ones(3, np.float32))["output_0"], np.full(3, expected))

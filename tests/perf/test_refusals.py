@@ -28,6 +28,13 @@ def test_values_of_options_are_tried() -> None:
     assert refusals.refused_options([_case()], on_device=False) == ()
 
 
+def test_halves_are_refused_as_floats_are() -> None:
+    """The device holds FLOAT16 as float32."""
+    halved = replace(_case(), inputs=[_X.astype(np.float16)] * 2)
+    assert refusals.device_refusal(halved) is None
+    assert refusals.refused_options([halved], on_device=True) == refusals.refused_options([_case()], on_device=True)
+
+
 def test_what_the_interpreter_refuses_is_its_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def infer(options: AddOptions, inputs: Any) -> Any:
         if options.fused_activation_function == ActivationFunctionType.TANH:

@@ -15,6 +15,7 @@ from typing import Any
 import litecl.converter.lower as lowerings
 from litecl.cases import Case
 from litecl.delegate.analysis.explicit import explicit
+from litecl.delegate.analysis.halves import widened
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import why_not
 from litecl.delegate.claim.region import FOLDED
@@ -54,7 +55,7 @@ def device_refusal(case: Case) -> str | None:
     """Return why a device leaves a case to the CPU, or None."""
     model = case.model()
     fed = {0: [feed.shape for feed in case.feeds]}
-    return why_not(0, 0, explicit(model, propagate(model, fed)), CLOptions())
+    return why_not(0, 0, widened(explicit(model, propagate(model, fed))), CLOptions())
 
 
 def refused_options(cases: Sequence[Case], *, on_device: bool) -> tuple[RefusedOption, ...]:
