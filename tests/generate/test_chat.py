@@ -35,6 +35,26 @@ def generator(path: Path, request: pytest.FixtureRequest) -> Generator:
     return Generator(path, cpu=request.param)
 
 
+def test_sessions_encode_a_conversation_once(path: Path) -> None:
+    """That a server's sessions compare it with what they hold costs nothing more."""
+    texts = list[str]()
+    generator = Generator(path, cpu=True)
+    read = generator.tokenizer
+    assert read is not None
+    encode = read.encode
+    read.encode = lambda text, first: texts.append(text) or encode(text, first)  # type: ignore[method-assign, func-returns-value]
+    sessions = [generator.session() for _ in range(3)]
+    for messages in ([USER], [NEXT], [USER]):
+        prompt = generator.chat_prompt(messages)
+        texts.clear()
+        assert [session.shared(prompt) for session in sessions[1:]] == [0, 0]
+        sessions[0].chat(prompt, max_tokens=1)
+        assert texts.count(prompt.text) == 1
+        fresh = Generator(path, cpu=True).session()
+        fresh.chat(prompt, max_tokens=1)
+        assert sessions[0].tokens == fresh.tokens
+
+
 def encoded(generator: Generator, text: str) -> list[int]:
     assert generator.tokenizer is not None
     return generator.tokenizer.encode(text, False)

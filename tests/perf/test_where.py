@@ -1,5 +1,6 @@
 """``litecl where``: kinds of nodes, the table of what runtimes do with them, and what it says of a model."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.unary import NEG
 from litecl.interpreter.schema import ActivationFunctionType
 from litecl.verify.catalogue import named_cases
@@ -53,6 +55,25 @@ def test_kinds_tell_apart_what_runtimes_do() -> None:
         _two((2, 3), (1,), none),
     ]
     assert len({one, *map(_kind, others)}) == 5
+
+
+@pytest.mark.parametrize(
+    ("option", "is_like_none"), [((1, 12), True), ((-1, 12), True), ((12, 1), False), ((12,), False)]
+)
+def test_the_new_shape_of_a_reshape_counts_where_its_operand_has_another(
+    option: tuple[int, ...], is_like_none: bool
+) -> None:
+    """OpenVINO obeys the option, other runtimes the operand."""
+
+    def kind(new_shape: tuple[int, ...]) -> Kind:
+        g = Graph()
+        shape = g.const(np.array([1, 12], np.int32))
+        return _kind(model(g.build(g.op(RESHAPE, [g.input((1, 2, 2, 3)), shape], ReshapeOptions(new_shape)))))
+
+    assert (kind(option) == kind(())) is is_like_none
+    known = table.shipped()
+    statuses = {known.verdict(name, kind(option), 1).status for name in known.runtimes}
+    assert statuses == {SAME if is_like_none else UNKNOWN}
 
 
 def test_every_case_has_a_kind_that_can_be_read_back() -> None:
@@ -170,6 +191,10 @@ def test_a_table_is_written_and_read(tmp_path: Path) -> None:
         path.write_bytes(other)
         with pytest.raises(ModelError, match="expected a table of litecl where"):
             table.read(path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(pipe := tmp_path / "pipe.json")
+        with pytest.raises(OSError, match="regular file"):
+            table.read(pipe)
 
 
 def test_places_say_what_to_change() -> None:

@@ -5,13 +5,16 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from litecl.cli.commands.serve import _listening
 
 
 class Client:
@@ -54,6 +57,27 @@ class Server:
         self.process.send_signal(signal.SIGINT)
         printed, _ = self.process.communicate(timeout=30)
         return printed
+
+
+@contextmanager
+def serving_here() -> Iterator[Callable[[Any], Client]]:
+    """Yield a function that starts a server of an application in a thread; at the end all are stopped."""
+    from litecl.serve import connections
+
+    servers: list[tuple[Any, threading.Thread]] = []
+
+    def start(application: Any) -> Client:
+        listener = _listening("127.0.0.1", 0)
+        server = connections.server(application, connections.Bounds())
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        servers.append((server, thread))
+        return Client(listener.getsockname()[1])
+
+    yield start
+    for server, thread in servers:
+        server.should_exit = True
+        thread.join()
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from litecl.cli.commands.serve import _listening
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 from support import oracle
-from support.served import Client, started
+from support.served import Client, serving_here, started
 
 connections = pytest.importorskip("litecl.serve.connections", reason="litecl[serve] is not installed")
 app = pytest.importorskip("litecl.serve.app", reason="litecl[serve] is not installed")
@@ -47,21 +47,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> sample.Sample:
 @pytest.fixture
 def serving(made: sample.Sample) -> Iterator[Callable[..., Client]]:
     """Starts servers of the sample, each with its own options. instead: what is run in the predictor's place."""
-    servers: list[tuple[Any, threading.Thread]] = []
+    with serving_here() as serve:
 
-    def start(instead: Callable[[Predictor], Any] = lambda predictor: predictor, **options: Any) -> Client:
-        made_app, _ = app.app(instead(Predictor(made.model)), app.Serving("digits", **options))
-        listener = _listening("127.0.0.1", 0)
-        server = connections.server(made_app, connections.Bounds())
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        servers.append((server, thread))
-        return Client(listener.getsockname()[1])
+        def start(instead: Callable[[Predictor], Any] = lambda predictor: predictor, **options: Any) -> Client:
+            return serve(app.app(instead(Predictor(made.model)), app.Serving("digits", **options))[0])
 
-    yield start
-    for server, thread in servers:
-        server.should_exit = True
-        thread.join()
+        yield start
 
 
 def test_it_answers_as_litert_does(made: sample.Sample, serving: Callable[..., Client]) -> None:

@@ -18,7 +18,7 @@ from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.serve.completions import asked_of
 from support.chat_models import chat_model
 from support.command import failure, small_model
-from support.served import Client, started
+from support.served import Client, serving_here, started
 
 connections = pytest.importorskip("litecl.serve.connections", reason="litecl[serve] is not installed")
 text_app = pytest.importorskip("litecl.serve.text_app", reason="litecl[serve] is not installed")
@@ -46,21 +46,8 @@ def generator(path: Path) -> Generator:
 @pytest.fixture(scope="module")
 def serving(generator: Generator) -> Iterator[Callable[..., Client]]:
     """Starts servers of the bundle, each with its own options."""
-    servers: list[tuple[Any, threading.Thread]] = []
-
-    def start(**options: Any) -> Client:
-        made, _ = text_app.text_app(generator, text_app.TextServing("lm", **options))
-        listener = _listening("127.0.0.1", 0)
-        server = connections.server(made, connections.Bounds())
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        servers.append((server, thread))
-        return Client(listener.getsockname()[1])
-
-    yield start
-    for server, thread in servers:
-        server.should_exit = True
-        thread.join()
+    with serving_here() as serve:
+        yield lambda **options: serve(text_app.text_app(generator, text_app.TextServing("lm", **options))[0])
 
 
 @pytest.fixture(scope="module")
@@ -434,6 +421,19 @@ def test_a_generation_that_fails(
     assert (got, answer["error"]["message"]) == (status, said)
     monkeypatch.undo()
     assert answered(client)["choices"][0]["finish_reason"] == "length"
+
+
+def test_a_session_that_cannot_be_created(serving: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes no place for good: the only one here."""
+
+    def failing(generator: Generator) -> Any:
+        raise MemoryError
+
+    client = serving(sessions=1)
+    monkeypatch.setattr(Generator, "session", failing)
+    assert client.post(ASKED, CHAT)[0] == 500
+    monkeypatch.undo()
+    assert client.post(ASKED, CHAT)[0] == 200
 
 
 def test_at_the_same_time(client: Client, generator: Generator) -> None:

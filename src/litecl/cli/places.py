@@ -43,11 +43,11 @@ def notes(places: Sequence[Place], names: Sequence[str]) -> list[RenderableType]
         for place in places:
             verdict = place.verdicts[name]
             if name in place.changes:
-                what = f"{verdict}{f': {verdict.reason}' if verdict.reason else ''}"
-                key = (name, place.kind.op, what, "\n".join(place.changes[name]))
+                answer = f"{verdict}{f': {verdict.reason}' if verdict.reason else ''}"
+                key = (name, place.kind.op, answer, "\n".join(place.changes[name]))
                 rows.setdefault(key, []).append(str(place.node))
-    for (name, op, what, changes), nodes in rows.items():
-        view.add_row(name, shown_nodes(nodes), op, line(what), lines(changes.splitlines()))
+    for (name, op, answer, changes), nodes in rows.items():
+        view.add_row(name, shown_nodes(nodes), op, line(answer), lines(changes.splitlines()))
     return [titled("refused or computed otherwise, and the nearest nodes that run", view)] if rows else []
 
 

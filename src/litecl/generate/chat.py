@@ -65,9 +65,9 @@ class ChatPiece(str):
 
     def __new__(cls, text: str, part: Part, pieces: Sequence[Piece] = (), reply: Reply | None = None) -> Self:
         """Return a piece with these fields."""
-        made = super().__new__(cls, text)
-        made.part, made.pieces, made.reply = part, tuple(pieces), reply
-        return made
+        piece = super().__new__(cls, text)
+        piece.part, piece.pieces, piece.reply = part, tuple(pieces), reply
+        return piece
 
     @property
     def finish(self) -> Finish:

@@ -36,6 +36,7 @@ class Lexicon:
         self._stops = stops
         self._chat = chat
         self.thinking = thinking
+        self._latest: tuple[str | None, list[int]] = None, []  # a conversation and its tokens
 
     @cached_property
     def tokenizer(self) -> Tokenizer | None:
@@ -81,7 +82,17 @@ class Lexicon:
             return False  # it wants other messages first
 
     def encode_chat(self, text: str) -> list[int]:
-        """Return the tokens of a whole conversation: with a start token if the file asks for it, or the text has it."""
+        """Return the tokens of a whole conversation: with a start token if the file asks for it, or the text has it.
+
+        Those of the latest one are kept: a server asks several sessions what they share with it.
+        """
+        latest, tokens = self._latest
+        if latest != text:
+            tokens = self._encoded_chat(text)
+            self._latest = text, tokens
+        return [*tokens]
+
+    def _encoded_chat(self, text: str) -> list[int]:
         start = self._start_numbers()
         name = self._name(start[0]) if start else ""
         if name and text.startswith(name):

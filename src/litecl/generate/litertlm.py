@@ -83,15 +83,15 @@ def replaced(content: memoryview, contents: Mapping[int, bytes]) -> bytes:
     """
     kept = [contents.get(index, section.content) for index, section in enumerate(sections(content))]
     (end,) = struct.unpack_from("<Q", content, _FIXED.size - 8)
-    made = bytearray(content[:end])
-    places = [_offsets(made, index) for index in range(len(kept))]
-    order = sorted(range(len(kept)), key=lambda index: struct.unpack_from("<Q", content, places[index][0]))
+    bundle = bytearray(content[:end])
+    offsets = [_offsets(bundle, index) for index in range(len(kept))]
+    order = sorted(range(len(kept)), key=lambda index: struct.unpack_from("<Q", content, offsets[index][0]))
     for index in order:
-        made += bytes(-len(made) % _BLOCK)
-        for place, offset in zip(places[index], (len(made), len(made) + len(kept[index])), strict=True):
-            struct.pack_into("<Q", made, place, offset)
-        made += kept[index]
-    return bytes(made)
+        bundle += bytes(-len(bundle) % _BLOCK)
+        for at, value in zip(offsets[index], (len(bundle), len(bundle) + len(kept[index])), strict=True):
+            struct.pack_into("<Q", bundle, at, value)
+        bundle += kept[index]
+    return bytes(bundle)
 
 
 def _offsets(content: bytearray, index: int) -> tuple[int, int]:

@@ -343,9 +343,9 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _dict(*given: Any, **named: Any) -> dict[Any, Any]:
-    made = dict(*given, **named)
-    _literal(made)
-    return made
+    result = dict(*given, **named)
+    _literal(result)
+    return result
 
 
 def _to_json(

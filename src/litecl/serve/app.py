@@ -21,6 +21,7 @@ from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.predictor import Predictor
 from litecl.serve.batching import Batcher, Busy
 from litecl.serve.bodies import GONE, Bodies, busy
+from litecl.serve.common import Limits, add_health
 from litecl.serve.metrics import Metrics
 from litecl.serve.protocol import LENGTH_HEADER, REQUEST_SCHEMA, Interface, answer_of, name_of, request_of
 
@@ -30,21 +31,16 @@ _READERS = 2  # threads that parse requests and serialize answers
 
 
 @dataclass(frozen=True)
-class Serving:
+class Serving(Limits):
     """How to serve a model. name: in URLs. together: whether requests share batches (``batching.why_apart``).
 
-    most_bytes: limit for a request's body. client_s: limit for sending a request. answer_s: limit from then to its
-    answer. The rest: see ``Batcher``.
+    most_rows, wait_s: see ``Batcher``.
     """
 
     name: str
     together: bool = True
     most_rows: int = 32
     wait_s: float = 0.0
-    most_waiting: int = 256
-    most_bytes: int = 64 << 20
-    client_s: float = 30.0
-    answer_s: float = 300.0
 
 
 class _Routes:
@@ -82,14 +78,6 @@ class _Routes:
         self._readers.shutdown(wait=False, cancel_futures=True)
 
     # Coroutines: FastAPI runs plain functions in a thread pool, which requests may fill.
-
-    async def live(self) -> dict[str, bool]:
-        """Return that the process answers."""
-        return {"live": True}
-
-    async def ready(self) -> dict[str, bool]:
-        """Return that the model is compiled; it is before the server starts."""
-        return {"ready": True}
 
     async def server(self) -> dict[str, Any]:
         """Return the server's name and version."""
@@ -192,8 +180,7 @@ def app(predictor: Predictor, serving: Serving) -> tuple[FastAPI, Metrics]:
     """Return a server's application and its metrics. Raises ModelError for a model that can't be served."""
     routes = _Routes(predictor, serving)
     application = FastAPI(title="litecl", version=litecl.__version__, lifespan=routes.alive)
-    application.add_api_route("/v2/health/live", routes.live)
-    application.add_api_route("/v2/health/ready", routes.ready)
+    add_health(application)
     application.add_api_route("/v2", routes.server)
     application.add_api_route("/v2/models/{name:path}/ready", routes.model_ready)
     body = {"requestBody": {"required": True, "content": {"application/json": {"schema": REQUEST_SCHEMA}}}}

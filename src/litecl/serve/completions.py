@@ -240,7 +240,7 @@ class Usage:
 
 
 @dataclass(frozen=True)
-class Told:
+class TokenScore:
     """A token and its log probability. alternatives: the most likely tokens there, with theirs."""
 
     token: int
@@ -248,15 +248,15 @@ class Told:
     alternatives: Sequence[tuple[int, float]]
 
     @classmethod
-    def of(cls, pieces: Sequence[Piece], count: int) -> "list[Told]":
-        """Return what is told of pieces, without stop tokens. count: of alternatives. Drops the pieces' logits."""
-        told = []
+    def of(cls, pieces: Sequence[Piece], count: int) -> "list[TokenScore]":
+        """Return the scores of pieces, without stop tokens. count: of alternatives. Drops the pieces' logits."""
+        scores = []
         for piece in pieces:
             likely = [] if piece.logits is None else _most_likely(log_softmax(piece.logits), count)
             piece.logits = None  # of all tokens they would take much memory
             if piece.finish != "stop token":
-                told.append(cls(piece.token, max(piece.log_prob or 0.0, _LEAST), likely))
-        return told
+                scores.append(cls(piece.token, max(piece.log_prob or 0.0, _LEAST), likely))
+        return scores
 
 
 def _most_likely(log_probs: Array, count: int) -> list[tuple[int, float]]:
@@ -274,15 +274,15 @@ class Answer:
         self._created = int(time.time())
         self._offsets: dict[int, int] = {}  # of the next token's text, by choice
 
-    def whole(self, choices: Sequence[tuple[Reply, Sequence[Told]]], usage: Usage) -> dict[str, Any]:
+    def whole(self, choices: Sequence[tuple[Reply, Sequence[TokenScore]]], usage: Usage) -> dict[str, Any]:
         """Return the answer. choices: the reply of each, and its tokens."""
-        listed = [self._choice(index, reply, told) for index, (reply, told) in enumerate(choices)]
+        listed = [self._choice(index, reply, scores) for index, (reply, scores) in enumerate(choices)]
         kind = "chat.completion" if self._asked.chat else "text_completion"
         return self._head(kind) | {"choices": listed, "usage": usage.document()}
 
-    def chunks(self, index: int, piece: ChatPiece, told: Sequence[Told], first: bool) -> list[dict[str, Any]]:
-        """Return a piece of a choice as chunks. told: of its tokens. first: whether it begins the choice."""
-        log_probs = self._log_probs(index, told)
+    def chunks(self, index: int, piece: ChatPiece, scores: Sequence[TokenScore], first: bool) -> list[dict[str, Any]]:
+        """Return a piece of a choice as chunks. scores: of its tokens. first: whether it begins the choice."""
+        log_probs = self._log_probs(index, scores)
         reason = None if piece.reply is None else finish_reason(piece.finish, piece.reply)
         if not self._asked.chat:
             return [self._chunk({"index": index, "text": str(piece), "logprobs": log_probs, "finish_reason": reason})]
@@ -313,8 +313,8 @@ class Answer:
         chunk = self._head(kind) | {"choices": [] if choice is None else [choice]}
         return chunk | {"usage": None} if self._asked.with_usage else chunk
 
-    def _choice(self, index: int, reply: Reply, told: Sequence[Told]) -> dict[str, Any]:
-        log_probs = self._log_probs(index, told)
+    def _choice(self, index: int, reply: Reply, scores: Sequence[TokenScore]) -> dict[str, Any]:
+        log_probs = self._log_probs(index, scores)
         reason = finish_reason(reply.finish, reply)
         if not self._asked.chat:
             return {"index": index, "text": reply.content, "logprobs": log_probs, "finish_reason": reason}
@@ -325,27 +325,27 @@ class Answer:
             message |= {"content": reply.content or None, "tool_calls": _calls(reply)}
         return {"index": index, "message": message, "logprobs": log_probs, "finish_reason": reason}
 
-    def _log_probs(self, index: int, told: Sequence[Told]) -> dict[str, Any] | None:
+    def _log_probs(self, index: int, scores: Sequence[TokenScore]) -> dict[str, Any] | None:
         if self._asked.alternatives is None:
             return None
         if self._asked.chat:
-            return {"content": [self._told(each) for each in told], "refusal": None}
-        texts, offsets = [self._text(each.token) for each in told], []
+            return {"content": [self._scored(each) for each in scores], "refusal": None}
+        texts, offsets = [self._text(each.token) for each in scores], []
         for text in texts:
             offsets.append(self._offsets.get(index, 0))
             self._offsets[index] = offsets[-1] + len(text)
         return {
             "tokens": texts,
-            "token_logprobs": [each.log_prob for each in told],
+            "token_logprobs": [each.log_prob for each in scores],
             "top_logprobs": [  # of tokens with the same text the most likely one
-                {self._text(token): p for token, p in reversed(each.alternatives)} for each in told
+                {self._text(token): p for token, p in reversed(each.alternatives)} for each in scores
             ],
             "text_offset": offsets,
         }
 
-    def _told(self, told: Told) -> dict[str, Any]:
-        others = [self._named(token, log_prob) for token, log_prob in told.alternatives]
-        return self._named(told.token, told.log_prob) | {"top_logprobs": others}
+    def _scored(self, score: TokenScore) -> dict[str, Any]:
+        others = [self._named(token, log_prob) for token, log_prob in score.alternatives]
+        return self._named(score.token, score.log_prob) | {"top_logprobs": others}
 
     def _named(self, token: int, log_prob: float) -> dict[str, Any]:
         text = self._text(token)

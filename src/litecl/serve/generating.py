@@ -13,10 +13,10 @@ from litecl.generate.generator import Generator
 from litecl.generate.replies import ReplyFormat
 from litecl.generate.session import Session
 from litecl.serve.batching import Busy
-from litecl.serve.completions import Asked, Told, Usage
+from litecl.serve.completions import Asked, TokenScore, Usage
 
 _End = object()
-Event = tuple[int, ChatPiece, list[Told]]  # the number of a choice, its next piece, and what is told of its tokens
+Event = tuple[int, ChatPiece, list[TokenScore]]  # the number of a choice, its next piece, the scores of its tokens
 _PLAIN = ChatPrompt("", ReplyFormat(), "content", 0)  # of a text, whose reply has no parts
 
 
@@ -106,7 +106,8 @@ class Engine:
                     before = Usage() if choice else usage
                     for piece in self._choice(session, each, asked.options_of(choice), before):
                         usage.generated += len(piece.pieces)
-                        yield number * asked.choices + choice, piece, Told.of(piece.pieces, asked.alternatives or 0)
+                        scores = TokenScore.of(piece.pieces, asked.alternatives or 0)
+                        yield number * asked.choices + choice, piece, scores
 
     def _choice(
         self, session: Session, prompt: ChatPrompt | list[int], options: dict[str, Any], usage: Usage
@@ -131,8 +132,8 @@ class Engine:
         with self._lock:
             best = max(self._free, key=lambda each: each.shared(prompt), default=None)
             if self._left and (best is None or 2 * best.shared(prompt) < len(best.tokens)):  # another conversation's
+                best = self._generator.session()  # counts once it exists
                 self._left -= 1
-                best = self._generator.session()
             else:
                 assert best is not None  # there are as many threads as sessions
                 self._free.remove(best)

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import FastAPI
@@ -23,7 +23,8 @@ from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter.errors import LiteclError, MissingExtra
 from litecl.serve.batching import Busy
 from litecl.serve.bodies import GONE, Bodies, busy
-from litecl.serve.completions import Answer, Refused, Told, Usage, asked_of, error_object, refusal_of
+from litecl.serve.common import Limits, add_health
+from litecl.serve.completions import Answer, Refused, TokenScore, Usage, asked_of, error_object, refusal_of
 from litecl.serve.generating import Engine, Event
 from litecl.serve.metrics import Metrics
 
@@ -33,19 +34,12 @@ _PATHS = "/v1/models, /v1/chat/completions and /v1/completions"
 
 
 @dataclass(frozen=True)
-class TextServing:
-    """How to serve a language model. name: in requests. sessions, most_waiting: see ``Engine``.
-
-    most_bytes: limit for a request's body. client_s: limit for sending a request. answer_s: limit from then to the end
-    of its answer.
-    """
+class TextServing(Limits):
+    """How to serve a language model. name: in requests. sessions: see ``Engine``."""
 
     name: str
     sessions: int = 4
-    most_waiting: int = 256
-    most_bytes: int = 16 << 20
-    client_s: float = 30.0
-    answer_s: float = 300.0
+    most_bytes: int = field(default=16 << 20, kw_only=True)
 
 
 class _Routes:
@@ -68,14 +62,6 @@ class _Routes:
         self._engine.close()
 
     # Coroutines: FastAPI runs plain functions in a thread pool, which requests may fill.
-
-    async def live(self) -> dict[str, bool]:
-        """Return that the process answers."""
-        return {"live": True}
-
-    async def ready(self) -> dict[str, bool]:
-        """Return that the model is compiled; it is before the server starts."""
-        return {"ready": True}
 
     async def models(self) -> dict[str, Any]:
         """Return the model's name, as a list."""
@@ -134,14 +120,14 @@ class _Routes:
             self._bodies.release(held)
 
     async def _whole(self, events: AsyncIterator[Event], answer: Answer, usage: Usage) -> Response:
-        choices: list[tuple[Reply, list[Told]]] = []
-        told = list[Told]()
+        choices: list[tuple[Reply, list[TokenScore]]] = []
+        scores = list[TokenScore]()
         async with self._generating(events, usage):
             async for _, piece, new in self._checked(events):  # one choice after another
-                told += new
+                scores += new
                 if piece.reply is not None:
-                    choices.append((piece.reply, told))
-                    told = []
+                    choices.append((piece.reply, scores))
+                    scores = []
         return JSONResponse(answer.whole(choices, usage))
 
     @asynccontextmanager
@@ -172,8 +158,8 @@ class _Routes:
                 for chunk in answer.chunks(*first, True):
                     yield _line(chunk)
                 begun.add(first[0])
-                async for choice, piece, told in checked:
-                    for chunk in answer.chunks(choice, piece, told, choice not in begun):
+                async for choice, piece, scores in checked:
+                    for chunk in answer.chunks(choice, piece, scores, choice not in begun):
                         yield _line(chunk)
                     begun.add(choice)
                 if (last := answer.last(usage)) is not None:
@@ -194,10 +180,6 @@ class _Routes:
             raise HTTPException(504, detail, _NO_RETRY) from error
         except LiteclError as error:
             raise refusal_of(error) from error
-        except asyncio.CancelledError:
-            raise
-        except (Refused, HTTPException, ClientDisconnect, GeneratorExit):
-            raise
         except Exception as error:  # its text may quote the request
             _LOG.error("%s in a request:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
             raise HTTPException(500, f"{type(error).__name__}; the server's log has its place") from error
@@ -263,8 +245,7 @@ def text_app(generator: Generator, serving: TextServing) -> tuple[FastAPI, Metri
     body = {"requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}}
     application.add_api_route("/v1/chat/completions", routes.chat, methods=["POST"], openapi_extra=body)
     application.add_api_route("/v1/completions", routes.texts, methods=["POST"], openapi_extra=body)
-    application.add_api_route("/v2/health/live", routes.live)
-    application.add_api_route("/v2/health/ready", routes.ready)
+    add_health(application)
     application.add_api_route("/metrics", routes.text, response_class=PlainTextResponse)
     application.add_exception_handler(HTTPException, _error)
     application.add_exception_handler(Refused, _error)

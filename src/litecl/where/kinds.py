@@ -133,6 +133,8 @@ def _options(graph: Subgraph, node: Node) -> Iterator[str]:
         value = getattr(node.options, option.name)
         if option.name in ("axis", "seq_dim", "batch_dim", "dim"):
             yield f"{option.name}={_axis(graph, node, value)}"
+        elif option.name == "new_shape":
+            yield f"{option.name}={_new_shape(graph, node, value)}"
         else:
             yield f"{option.name}={_value(value)}".replace(" ", "_")
 
@@ -144,6 +146,16 @@ def _axis(graph: Subgraph, node: Node, axis: Any) -> str:
         return _value(axis)
     at = axis % rank
     return "last" if at == rank - 1 else "first" if at == 0 else "inner"
+
+
+def _new_shape(graph: Subgraph, node: Node, value: tuple[int, ...]) -> str:
+    """Return RESHAPE's option: as none where an operand gives the same shape, else ``other``, as OpenVINO obeys it."""
+    result = graph.tensors[node.outputs[0]].shape
+    operand = next((graph.tensors[t] for t in node.inputs[1:] if t != ABSENT), None)
+    if not value or result is None or operand is None or operand.shape is None or len(operand.shape) != 1:
+        return _value(value)
+    agrees = len(value) == len(result) and all(n in (-1, size) for n, size in zip(value, result, strict=True))
+    return _value(()) if agrees else "other"
 
 
 def _value(value: Any) -> str:

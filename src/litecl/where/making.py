@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.file.reader import content_of
 from litecl.perf.environment import machine
 from litecl.verify.children import End, Message, serve
 from litecl.where import specimens
@@ -39,7 +40,7 @@ def from_models(paths: Sequence[Path], folder: Path, skipped: list[str]) -> list
     cut: list[specimens.Specimen] = []
     for path in paths:
         try:
-            cut = specimens.varied([*cut, *specimens.of_model(path.read_bytes(), path.name)])
+            cut = specimens.varied([*cut, *specimens.of_model(bytes(content_of(path)), path.name)])
         except LiteclError as error:
             skipped.append(f"{path}: {error}")
     return specimens.save(cut, folder)

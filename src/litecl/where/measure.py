@@ -13,7 +13,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.perf.feeds import labels, random_inputs
 from litecl.where.making import ask
-from litecl.where.observe import apart, run
+from litecl.where.observe import apart, loaded, run
 
 PACKAGES = {
     "litert": ("ai_edge_litert", "ai-edge-litert"),
@@ -63,10 +63,7 @@ def measured(content: bytes, suspect: Suspect, seed: int) -> dict[str, Any]:
     expected = run(reference, feeds)
     answer: dict[str, Any] = {"runtime": suspect.name, "version": suspect.version, "refused": None, "outputs": {}}
     try:
-        assert suspect.load is not None
-        theirs: Any = suspect.load(content)
-        theirs.allocate_tensors()
-        got = run(theirs, feeds)
+        got = run(loaded(suspect, content), feeds)
     except Exception as error:  # every runtime has its own
         return answer | {"refused": first_line(error)}
     names = labels(reference.get_output_details())

@@ -74,7 +74,7 @@ def observe(specimen: Specimen, suspect: Suspect) -> Seen | None:
             continue
         try:
             if theirs is None:
-                theirs = _loaded(suspect, content)
+                theirs = loaded(suspect, content)
             got = run(theirs, feeds)
         except Unfed:
             return None
@@ -89,7 +89,8 @@ def observe(specimen: Specimen, suspect: Suspect) -> Seen | None:
     return seen
 
 
-def _loaded(suspect: Suspect, content: bytes) -> Any:
+def loaded(suspect: Suspect, content: bytes) -> Any:
+    """Load a model on a runtime."""
     assert suspect.load is not None, "a program can't be observed"
     runtime = suspect.load(content)
     runtime.allocate_tensors()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from litecl.where.kinds import Kind, type_of
+from litecl.where.measure import PACKAGES
 from litecl.where.table import CLOSE, FAR, FEWEST, Record, Table, shipped
 
 _INDICES = ("int32", "int64")
@@ -55,7 +56,6 @@ largest difference over all options, without NaN, infinities and numbers near th
 counts kinds of nodes, with other options, ranks or scales.
 
 """
-_PACKAGES = {"ai_edge_litert": "ai-edge-litert", "tflite_micro": "tflite-micro"}
 
 
 def markdown(table: Table) -> str:
@@ -74,8 +74,9 @@ def _lines(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[st
 
 
 def _runtimes(table: Table) -> Iterator[Sequence[str]]:
+    packages = dict(PACKAGES.values())
     for r in table.runtimes.values():
-        yield r.name, _PACKAGES.get(r.package, r.package), r.version, r.processor, r.date, f"{r.specimens:,}"
+        yield r.name, packages.get(r.package, r.package), r.version, r.processor, r.date, f"{r.specimens:,}"
 
 
 def _rows(table: Table, names: Sequence[str]) -> Iterator[Sequence[str]]:

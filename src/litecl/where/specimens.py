@@ -18,7 +18,7 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import ABSENT, Array, Model, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.perf.arithmetic import multiply_adds
-from litecl.perf.feeds import labels, prepare, random_inputs
+from litecl.perf.feeds import prepare, random_inputs
 from litecl.where.kinds import kind_of
 
 _MOST_MULTIPLY_ADDS = 20_000_000  # of a node cut out of a model: the reference takes seconds for more
@@ -163,10 +163,3 @@ def _drawn(rng: np.random.Generator, spec: TensorSpec, feed: Array, *, moves: bo
 
 def _packed(spec: TensorSpec) -> bool:
     return spec.type.name in ("INT4", "INT2", "UINT4")
-
-
-def random_feeds(content: bytes, seed: int) -> list[Array]:
-    """Return random values of a model's inputs, in its order."""
-    details = Interpreter(model_content=content).get_input_details()
-    values = random_inputs(details, seed)
-    return [values[label] for label in labels(details)]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from litecl.interpreter.errors import ModelError, brief
+from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import put_text
 from litecl.where.kinds import Kind
 from litecl.where.observe import Seen
@@ -131,9 +132,7 @@ class Table:
             absent = self._absent.get((runtime, kind.op))
             return Verdict(UNKNOWN, "no case is like it") if absent is None else Verdict(REFUSES, absent)
         known = verdict(record, version)
-        if known.status == REFUSES and any(
-            text.startswith(("complex64", "string")) for text in (*kind.operands, *kind.results)
-        ):
+        if known.status == REFUSES and any(text.startswith(_AT_EDGES) for text in (*kind.operands, *kind.results)):
             return replace(known, status=UNKNOWN, reason=f"{_ALONE}: {known.reason}")
         if known.status == SAME and (runtime, kind.types) in self._rounding:
             floats = [text.startswith(("float", "bfloat", "complex")) for text in kind.results]
@@ -248,8 +247,9 @@ def _row(row: Mapping[str, Record], names: list[str], messages: list[str]) -> di
 
 
 def read(path: Path) -> Table:
-    """Read a table. Raises ModelError for another file."""
-    return parse(path.read_bytes(), str(path))
+    """Read a table. Raises ModelError for another file, OSError for a pipe or a device too."""
+    with open_regular(path) as file:
+        return parse(file.read(), str(path))
 
 
 @cache

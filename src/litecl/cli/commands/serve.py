@@ -4,6 +4,7 @@ import argparse
 import errno
 import socket
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -84,15 +85,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Output:
     """Load and compile the model, then serve it until a signal stops the process."""
+    try:
+        for package in ("fastapi", "uvicorn"):
+            import_module(package)
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"a server needs {error.name}: pip install 'litecl[serve]'") from error
     if args.generate or str(args.model).endswith(BUNDLES):
         return _run_texts(args)
     files = dict.fromkeys(("tokenizer", "embedder", "context_length", "sliding_window", "template"))
     _require_defaults(args, "without --generate", **files, sessions=_SESSIONS)
-    try:
-        from litecl.serve.app import Serving, app
-        from litecl.serve.connections import Bounds, serve
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"a server needs {error.name}: pip install 'litecl[serve]'") from error
+    from litecl.serve.app import Serving, app
+
     with progress("preparing", None) as bar:
         options = device_options(args) | {"progress": bar.building}
         options |= {"signature": args.signature, "cpu": args.cpu, "require_device": args.require_device}
@@ -113,23 +116,17 @@ def run(args: argparse.Namespace) -> Output:
         client_s=args.client_s,
         answer_s=args.answer_s,
     )
-    application, metrics = app(predictor, serving)
-    alone = f"; a request is a batch, because {apart}" if apart else ""
-    with predictor, _listening(args.host, args.port) as listener:
-        host = f"[{args.host}]" if ":" in args.host else args.host
-        address = f"http://{host}:{listener.getsockname()[1]}/v2/models/{quote(name, safe='')}"
-        print(visible(f"{name} on {', '.join(predictor.devices)}: {address}{alone}"), file=sys.stderr, flush=True)
-        serve(application, listener, Bounds(args.connections, args.client_s, args.grace_s))
-    return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
+    note = f"; a request is a batch, because {apart}" if apart else ""
+    who, path = f"{name} on {', '.join(predictor.devices)}", f"/v2/models/{quote(name, safe='')}"
+    served = app(predictor, serving)
+    with predictor:
+        return _served(args, *served, who, path, note)
 
 
 def _run_texts(args: argparse.Namespace) -> Output:
     """Serve a language model."""
-    try:
-        from litecl.serve.connections import Bounds, serve
-        from litecl.serve.text_app import TextServing, text_app
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"a server needs {error.name}: pip install 'litecl[serve]'") from error
+    from litecl.serve.text_app import TextServing, text_app
+
     if args.signature is not None or args.buffers != 1:
         raise ModelError("--signature and --buffers are not for language models: --sessions says how many run at once")
     _require_defaults(args, "with a language model", batch=_BATCH, wait_ms=0.0)
@@ -138,14 +135,27 @@ def _run_texts(args: argparse.Namespace) -> Output:
         require_device(args, generator.report())
     name = _name(args.name or Path(args.model).stem)
     serving = TextServing(
-        name, args.sessions, args.waiting, args.most_bytes or TextServing.most_bytes, args.client_s, args.answer_s
+        name,
+        args.sessions,
+        most_waiting=args.waiting,
+        most_bytes=args.most_bytes or TextServing.most_bytes,
+        client_s=args.client_s,
+        answer_s=args.answer_s,
     )
-    application, metrics = text_app(generator, serving)
     note = "" if generator.has_template else "; no chat template (--template): /v1/completions only"
-    with generator, _listening(args.host, args.port) as listener:
+    served = text_app(generator, serving)
+    with generator:
+        return _served(args, *served, name, "/v1", note)
+
+
+def _served(args: argparse.Namespace, application: Any, metrics: Any, who: str, path: str, note: str) -> Output:
+    """Serve an application until a signal stops the process. who, path, note: say what is where, on stderr."""
+    from litecl.serve.connections import Bounds, serve
+
+    with _listening(args.host, args.port) as listener:
         host = f"[{args.host}]" if ":" in args.host else args.host
-        address = f"http://{host}:{listener.getsockname()[1]}/v1"
-        print(visible(f"{name}: {address}{note}"), file=sys.stderr, flush=True)
+        address = f"http://{host}:{listener.getsockname()[1]}{path}"
+        print(visible(f"{who}: {address}{note}"), file=sys.stderr, flush=True)
         serve(application, listener, Bounds(args.connections, args.client_s, args.grace_s))
     return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
 

@@ -79,8 +79,8 @@ def _data(place: Place) -> dict[str, Any]:
 def _summary(places: Sequence[Place], known: Table, names: Sequence[str]) -> RenderableType:
     view = table("runtime", "version", *STATUSES)
     for name in names:
-        found = [place.verdicts[name].status for place in places]
-        view.add_row(name, known.runtimes[name].version, *(str(found.count(status) or "") for status in STATUSES))
+        statuses = [place.verdicts[name].status for place in places]
+        view.add_row(name, known.runtimes[name].version, *(str(statuses.count(status) or "") for status in STATUSES))
     return titled("nodes by runtime", view)
 
 
