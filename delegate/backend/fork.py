@@ -67,7 +67,10 @@ class _Process:
         """Take the free locks, so that no call begins until the process has forked."""
         self.lock.acquire()
         self._users = list(self.users)
-        self._held = [user for user in self._users if user.lock.acquire(blocking=False)]
+        self._held = []
+        for user in self._users:
+            if user.lock.acquire(blocking=False):
+                self._held.append(user)  # at once: Python ignores what is raised here, by a signal, and forks
         busy = any(user.needs_runtime for user in {*self._users} - {*self._held})
         self._busy = busy or (any(user.needs_threads for user in self._users) and not _settled())
 

@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -224,6 +226,24 @@ def test_an_output_that_is_an_input_stays_while_the_next_input_is_set() -> None:
     run(interpreter, first)
     interpreter.set_tensor(x, second)
     np.testing.assert_array_equal(interpreter.get_tensor(turned), first.reshape(5, 2))
+
+
+def test_a_fork_that_a_signal_interrupts_leaves_no_lock_behind() -> None:
+    """Python ignores what the first step of a fork raises, and goes on to the last."""
+
+    class Interrupting:
+        def acquire(self, *, blocking: bool) -> bool:
+            raise KeyboardInterrupt
+
+    process = fork._Process()
+    users = [SimpleNamespace(lock=threading.Lock(), needs_runtime=False, needs_threads=False) for _ in range(9)]
+    users[4].lock = Interrupting()
+    process.users = users  # type: ignore[assignment]  # in this order
+    with pytest.raises(KeyboardInterrupt):
+        process.before()
+    process.in_parent()
+    assert not any(user.lock.locked() for user in users if isinstance(user.lock, type(threading.Lock())))
+    assert not process.lock._is_owned()  # type: ignore[attr-defined]
 
 
 def test_what_a_child_of_fork_loses(monkeypatch: pytest.MonkeyPatch) -> None:
