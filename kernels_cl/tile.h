@@ -29,6 +29,13 @@
 #define ROLL_FIRST(i, n, most) ROLL FIRST(i, n, most)
 #endif
 
+// Between the steps of long unrolled code: their loads are not moved ahead, where they would take all registers.
+#ifdef LITECL_NATIVE
+#define IN_ORDER __asm__ volatile("" ::: "memory")
+#else
+#define IN_ORDER
+#endif
+
 // A tile stays in registers only if all code that uses it is inlined into one function.
 #define INLINE __attribute__((always_inline)) inline
 

@@ -69,24 +69,3 @@ inline bytes16 transposed(const bytes16 x) {
     return __builtin_wasm_swizzle_i8x16(x, order);
 #endif
 }
-
-// Four vectors, saturated to bytes, of which each lane has four.
-inline intv narrowed_fours(const intv x[4]) {
-    const bytes16 bytes = narrowed_bytes(narrowed_words(x[0], x[1]), narrowed_words(x[2], x[3]));
-    return __builtin_astype(transposed(bytes), intv);
-}
-
-// Transposes the four bytes of each lane of four vectors: to[i] has the i-th of all.
-#define LOW_BYTES(x, y) __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define HIGH_BYTES(x, y) __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
-#define LOW_WORDS(x, y) AS_INTV(__builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11))
-#define HIGH_WORDS(x, y) AS_INTV(__builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15))
-inline void transpose_fours(intv to[4], const intv from[4]) {
-    bytes16 x[4];
-    UNROLL for (int i = 0; i < 4; ++i) x[i] = transposed(__builtin_astype(from[i], bytes16));
-    const words8 a = __builtin_astype(LOW_BYTES(x[0], x[1]), words8);
-    const words8 b = __builtin_astype(HIGH_BYTES(x[0], x[1]), words8);
-    const words8 c = __builtin_astype(LOW_BYTES(x[2], x[3]), words8);
-    const words8 d = __builtin_astype(HIGH_BYTES(x[2], x[3]), words8);
-    to[0] = LOW_WORDS(a, c), to[1] = HIGH_WORDS(a, c), to[2] = LOW_WORDS(b, d), to[3] = HIGH_WORDS(b, d);
-}

@@ -102,4 +102,9 @@ CASES = (
     *_family(T.UINT8),
     *_family(T.INT16),
     *(_depthwise(T.INT8, name, x, (3, 3), **options) for name, x, options in LINES),
+    *(_depthwise(T.INT8, f"3x3 VALID, {c}", (1, 5, 18, c), (3, 3), padding=Padding.VALID) for c in (8, 80, 84)),
+    *(
+        _depthwise(T.INT8, f"dilation 2, {p.name}, 80", (1, 9, 13, 80), (3, 3), padding=p, dilation_w_factor=2)
+        for p in Padding
+    ),
 )

@@ -24,6 +24,7 @@ _KERNEL = "quantized_depthwise_conv_2d"
 _WIDEST_UNROLLED = 5
 _LEAST_FLAT = 4  # with fewer, reloading the columns for every tap costs more than it gains
 _GROUP = 4  # rows of the kernel that are multiplied at once
+_BLOCK = 16  # channels whose bytes are transposed at once
 
 
 @dataclass(frozen=True)
@@ -93,18 +94,23 @@ def _launch(call: Call, weights: Weights) -> Launch:
     weights = weights.repeated(flat)
     parts = _parts(weights)
     shape = _shape(call, g, share, len(parts))
+    defines = _defines(g, width, flat, call)
+    overlap = flat == 1 and "PARTIAL" not in defines  # the last vectors of channels
+    block = 4 if share.lines_whole and width >= 4 and not (overlap and g.channels % _BLOCK) else 1
     stage = weights.stage(4 * shape.lanes, 4 * shape.lanes, unsigned_zero(x.spec), shape.bounds)
     operands = (
         x,
-        Const(_packed(parts, shape)),
-        Const(_by_lane(stage.fields, shape.lanes)),
+        Const(_packed(parts, shape, block)),
+        Const(_by_lane(stage.fields, shape.lanes, block)),
         Const(np.full(4 * width, fixed_point.zero_point_of(x.spec), x.spec.dtype)),
         out,
         shape,
     )
-    defines = _defines(g, width, flat, call) | stage.defines
-    if share.lines_whole and defines["PIXELS"] != target.schedule(_KERNEL).usual_rows:
-        defines |= g.guarded(int(defines["PIXELS"]) * flat)
+    defines |= stage.defines
+    if block > 1:
+        defines["BLOCKED"] = 1
+    if share.lines_whole:
+        defines |= _sides(g, int(defines["PIXELS"]) * flat)
     pieces = [(g.channels, shape.item_channels), (g.images * g.out_height, shape.item_rows)]
     if not share.lines_whole:
         pieces.append((g.out_width, int(defines["PIXELS"])))
@@ -131,6 +137,19 @@ def share_of(g: Geometry, flat: int, target: Target) -> Share:
     return Share(width, item_rows, item_blocks * 4 * width, lines_whole=True)
 
 
+def _sides(g: Geometry, pixels: int) -> dict[str, str | int | float]:
+    """Return the macro of ``pixels`` adjacent pixels, if none or few of their columns lie outside the image."""
+    if pixels > g.out_width:  # some of them don't exist
+        return {}
+    if g.guarded(pixels) == {"GUARDED": 0}:
+        return {"INSIDE": 1}
+    return {"NEAR": 1} if _is_unrolled(g) and g.near else {}
+
+
+def _is_unrolled(g: Geometry) -> bool:
+    return g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2
+
+
 def _parts(weights: Weights) -> Array:
     """Split weights minus their zero point (-255 to 255) into signed bytes that add up to them: [parts, columns,
     depth].
@@ -143,20 +162,20 @@ def _parts(weights: Weights) -> Array:
     return np.stack(parts)
 
 
-def _packed(parts: Array, shape: QuantizedDepthwise) -> Array:
-    """Return the parts as [parts, row groups, kernel_width, 4, lanes, 4 rows]."""
+def _packed(parts: Array, shape: QuantizedDepthwise, block: int) -> Array:
+    """Return the parts as [parts, row groups, kernel_width, 4, lanes, 4 rows]. block: adjacent channels in a vector."""
     height, width, count, lanes = shape.window.kernel_height, shape.window.kernel_width, shape.parts, shape.lanes
     parts = parts.reshape(count, -1, height, width)
     groups = -(-height // _GROUP)
     padded = np.zeros((count, 4 * lanes, groups * _GROUP, width), np.int8)
     padded[:, : parts.shape[1], :height] = parts
-    split = padded.reshape(count, lanes, 4, groups, _GROUP, width)
-    return np.ascontiguousarray(split.transpose(0, 3, 5, 2, 1, 4))
+    split = padded.reshape(count, lanes // block, 4, block, groups, _GROUP, width)
+    return np.ascontiguousarray(split.transpose(0, 4, 6, 2, 1, 3, 5))
 
 
-def _by_lane(fields: Array, lanes: int) -> Array:
-    """Rearrange fields [1, 1, StageRow, channels] as [StageRow, 4, lanes]: those of channel 4 j + q go to [q, j]."""
-    return np.ascontiguousarray(fields.reshape(len(StageRow), lanes, 4).transpose(0, 2, 1))
+def _by_lane(fields: Array, lanes: int, block: int) -> Array:
+    """Rearrange fields [1, 1, StageRow, channels] as [StageRow, 4, lanes], in the order of ``_packed``."""
+    return np.ascontiguousarray(fields.reshape(len(StageRow), lanes // block, 4, block).transpose(0, 2, 1, 3))
 
 
 def _shape(call: Call, g: Geometry, share: Share, parts: int) -> QuantizedDepthwise:
@@ -175,7 +194,7 @@ def _defines(g: Geometry, width: int, flat: int, call: Call) -> dict[str, str | 
     pixels = 1 if flat > 1 else rows_of(_KERNEL, call.target, g.out_width)
     defines: dict[str, str | int | float] = {"PIXELS": pixels, "ROWS": min(_GROUP, g.kernel_height)}
     defines["T"] = claims.C_TYPES[call.outputs[0].spec.type]
-    if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:
+    if _is_unrolled(g):
         defines |= {"KERNEL_WIDTH": g.kernel_width, "STRIDE_X": g.stride_x}
     if width != call.target.vector_width:
         defines["WIDTH"] = width
