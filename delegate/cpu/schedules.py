@@ -96,6 +96,7 @@ BATCHES: TilesByWidth = {
 
 # Pixels of a depthwise convolution: four except for short lines, as another number is another kernel to compile.
 _PIXELS = (TileShape(4, 1, 1.0), TileShape(5, 1, 0.8), TileShape(6, 1, 0.9), TileShape(3, 1, 0.9))
+_PIXELS_OF_BYTES = (TileShape(4, 1, 1.0), TileShape(5, 1, 0.8), TileShape(3, 1, 0.9))
 
 # near_bytes are the panels that all rows of a tile share, the rows of a block of channels, the transformed
 # patches if weights are small; far_bytes are weights, or the transformed patches if weights are large.
@@ -111,7 +112,7 @@ DEFAULTS: Mapping[str, Schedule] = {
     "quantized_conv_2d": _BYTES,
     "hybrid_conv_2d": _BYTES,
     "depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS),
-    "quantized_depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS),
+    "quantized_depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS_OF_BYTES),
     "quantized_depthwise_pairs": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS),
     "winograd": Schedule(near_bytes=1 << 19, far_bytes=1 << 20),
     "weight_only": Schedule(tiles=(TileShape(4, 1, 1.0),)),
