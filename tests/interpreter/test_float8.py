@@ -205,4 +205,6 @@ def test_commands(type_: T, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert data(capsys, "bisect", file)["verdict"] == "right"
     cast = tmp_path / "cast.tflite"
     cast.write_bytes(_cast(type_, type_, 8))
-    assert data(capsys, "run", cast)["outputs"][0]["dtype"] == np.dtype(DTYPES[type_]).name
+    (shown,) = data(capsys, "run", cast)["outputs"]
+    assert shown["dtype"] == np.dtype(DTYPES[type_]).name
+    assert shown["min"] < shown["mean"] < shown["max"]

@@ -29,6 +29,7 @@ from litecl.cli.many import many, many_arguments, require_inputs
 from litecl.cli.outputs import OutputFile
 from litecl.cli.streams import begun, over_time, refuse, stream_arguments, streamed
 from litecl.cli.tables import number, report_data, shape, table, titled, to_json
+from litecl.comparison import is_float
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
@@ -127,7 +128,7 @@ def run(args: argparse.Namespace) -> Output:
 
 def _value(name: str, value: Array) -> dict[str, Any]:
     """Describe a tensor: name, type, shape, range, mean and first elements."""
-    numeric = value.dtype.kind in "fiu" and value.size > 0
+    numeric = (value.dtype.kind in "iu" or is_float(value.dtype)) and value.size > 0
     return {
         "name": name,
         "dtype": str(value.dtype),
