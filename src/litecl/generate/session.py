@@ -332,8 +332,9 @@ class Session:
         while True:
             logits = self._read()
             start = time.perf_counter()
-            left = logits if asked.mask is None else masked(logits, asked.mask, self._tokens[before:])
-            token = choose(left, asked.sampling, self._tokens, self._random)
+            new = self._tokens[before:] if asked.mask is not None or asked.sampling.counts else ()
+            left = logits if asked.mask is None else masked(logits, asked.mask, new)
+            token = choose(left, asked.sampling, self._tokens, self._random, new)
             self.timing += Timing(decode_tokens=1, decode_s=time.perf_counter() - start)
             yield token, logits
 
