@@ -68,7 +68,7 @@ def sections(content: memoryview) -> list[Section]:
     if major != _VERSION:
         raise ModelError(f"a bundle of version {major}.{minor}.{patch}: expected {_VERSION}.x, which litecl reads")
     if not _FIXED.size <= end <= len(content):
-        raise ModelError(f"the list of sections ends at {end}, in a bundle of {len(content)} bytes")
+        raise _outside("the list of sections ends at", end, content)
     root = decode(content[_FIXED.size : end], "LiteRTLMMetaData", None, _SCHEMA)
     listed = root.section_metadata
     records: Sequence[Record] = [] if listed is None else listed.objects or []
@@ -124,10 +124,17 @@ def unpacked(content: memoryview) -> bytes:
 
 def _section(index: int, record: Record, content: memoryview, header_end: int) -> Section:
     begin, end = record.begin_offset, record.end_offset
-    if not header_end <= begin <= end <= len(content):
-        raise ModelError(f"section {index}: bytes {begin} to {end}, in a bundle of {len(content)} bytes")
     items = {pair.key: pair.value for pair in record.items or [] if pair.key is not None}
     value = items.get("model_type")
     type_ = value.value or "" if value is not None and value.table == "StringValue" else ""
     kind = _KINDS[record.data_type] if record.data_type < len(_KINDS) else f"kind {record.data_type}"
-    return Section(kind, type_.lower().removeprefix("tf_lite_"), content[begin:end])
+    type_ = type_.lower().removeprefix("tf_lite_")
+    if not header_end <= begin <= end <= len(content):
+        named = f"{kind} {type_!r}" if type_ else kind
+        raise _outside(f"section {index} ({named}): bytes {begin} to", end, content)
+    return Section(kind, type_, content[begin:end])
+
+
+def _outside(where: str, end: int, content: memoryview) -> ModelError:
+    why = ": it is cut short, as by a download that broke off, or damaged" if end > len(content) else ""
+    return ModelError(f"{where} {end}, in a bundle of {len(content)} bytes{why}")
