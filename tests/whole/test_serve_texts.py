@@ -15,6 +15,9 @@ import numpy as np
 import pytest
 
 from litecl import Generator
+from litecl.cli import main
+from litecl.cli.command import Output
+from litecl.cli.commands import serve
 from litecl.cli.commands.serve import _listening
 from litecl.generate.model import LanguageModel
 from litecl.interpreter.errors import DelegateError, ModelError
@@ -609,6 +612,17 @@ def test_the_command(path: Path, capsys: pytest.CaptureFixture[str], tmp_path: P
         port = taken.getsockname()[1]
         said = failure(capsys, "serve", path, "--generate", "--cpu", "--port", port)
     assert f"port {port} of 127.0.0.1 is in use: choose another with --port" in said
+
+
+def test_a_language_model_served_by_its_tensors(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command says how to serve it for texts; of other models, or of a signature that was named, nothing."""
+    monkeypatch.setattr(serve, "_served", lambda *_: Output(None, ()))
+    other = small_model(tmp_path)
+    for words, told in (((path,), 1), ((path, "--signature", "decode"), 0), ((other,), 0)):
+        assert main(["serve", *map(str, words), "--cpu", "--batch", "1"]) == 0
+        assert capsys.readouterr().err.count("by its signatures: --generate serves it for texts\n") == told
 
 
 def test_the_command_serves_a_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
