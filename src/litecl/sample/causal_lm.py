@@ -17,7 +17,7 @@ from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.transpose import TRANSPOSE
-from litecl.interpreter.schema import TensorType
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.perf.models.build import Graph, model, randn
 
 
@@ -73,7 +73,7 @@ class CausalLM:
         y = g.op(BATCH_MATMUL, [seen, v], BatchMatMulOptions())
         y = g.op(TRANSPOSE, [y, g.const(np.array([0, 2, 1, 3], np.int32))], NoOptions())
         x = g.op(ADD, [x, self._product(g, self._reshaped(g, y, (width, d)), "o")], AddOptions())
-        up = self._product(g, x, "up", FullyConnectedOptions(fused_activation_function=1))
+        up = self._product(g, x, "up", FullyConnectedOptions(ActivationFunctionType.RELU))
         x = g.op(ADD, [x, self._product(g, up, "down")], AddOptions())
         outputs = {"kv_cache_k_0": k, "kv_cache_v_0": v}
         if key == "decode":

@@ -1,6 +1,6 @@
 """Writes the sample: the model, one image, and images with their digits."""
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +44,7 @@ class Sample:
     language_model: Path
     tokenizer: Path
     config: Path
+    _: KW_ONLY
     shown: int
 
 
@@ -54,7 +55,7 @@ def write(folder: Path) -> Sample:
     """
     folder.mkdir(parents=True, exist_ok=True)
     unseen = draw(_UNSEEN, _SEEDS[0])
-    sample = Sample(*(folder / name for name in _NAMES), int(unseen.digits[0]))
+    sample = Sample(*(folder / name for name in _NAMES), shown=int(unseen.digits[0]))
     write_file(_model(train(draw(_TRAINING, _SEEDS[1]), _SEEDS[2])), sample.model)
     with whole_file(sample.image) as file:
         np.save(file, unseen.pixels[:1])
