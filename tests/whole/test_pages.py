@@ -42,7 +42,6 @@ _ELSEWHERE = {
     "litecl convert model.pt2": "needs litert-torch; tests/converter/test_convert_torch.py",
     "litecl convert model.onnx": "needs onnx2tf; tests/converter/test_onnx.py",
     "litecl tune": "needs a GPU; tests/perf/test_tune.py",
-    "litecl quantize model.litertlm": "needs LiteRT-LM's builder; tests/generate/test_quantized_bundles.py",
     "litecl bench FOLDER": "tests/perf/test_bench_folder.py",
     "litecl run model.tflite --inputs rows.npy --rows --batch 64 --threads 1 --engine ray": "tests/perf/test_many.py",
 }

@@ -8,6 +8,7 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 from litecl import Generator, sample
 from litecl.cli import main
+from litecl.generate import litertlm
 from litecl.sample.digits import draw
 from support.command import data
 
@@ -54,6 +55,7 @@ def test_it_is_the_same_each_time(made: sample.Sample, tmp_path: Path, capsys: p
         "language_model.tflite",
         "tokenizer.json",
         "tokenizer_config.json",
+        "language_model.litertlm",
     ]
     assert (tmp_path / "model.tflite").read_bytes() == made.model.read_bytes()
     assert found["shown"] == made.shown
@@ -68,6 +70,16 @@ def test_its_language_model_writes_words(made: sample.Sample, capsys: pytest.Cap
     assert found["text"].isprintable() and found["text"].isascii()
     chatted = data(capsys, "chat", made.language_model, "--prompt", "the cat sat on", "--cpu", "--max-tokens", 3)
     assert len(chatted["prompt_tokens"]) == 7 and chatted["message"]["content"]  # t h e, cat, sat, on, the line's end
+
+
+def test_its_bundle_is_the_same_model(made: sample.Sample) -> None:
+    pytest.importorskip("tokenizers", reason="litecl[llm] is not installed")
+    alone, bundled = (Generator(path, cpu=True) for path in (made.language_model, made.bundle))
+    assert bundled.stop_tokens == alone.stop_tokens == [1] and bundled.context_length == alone.context_length == 256
+    content = memoryview(made.bundle.read_bytes())
+    assert litertlm.written(litertlm.sections(content)) == content
+    asked = {"max_tokens": 12, "temperature": 1.0, "seed": 3}
+    assert bundled.chat("the cat", **asked).content == alone.chat("the cat", **asked).content
 
 
 def test_its_language_model_in_litert(made: sample.Sample) -> None:

@@ -1,4 +1,4 @@
-"""Reads ``.litertlm`` bundles, and replaces sections: a header, a FlatBuffer that lists sections, and the sections.
+"""Reads, changes and writes ``.litertlm`` bundles: a header, a FlatBuffer that lists sections, and the sections.
 
 Checks every offset and length before following it, as for ``.tflite`` files.
 Layout: https://github.com/google-ai-edge/LiteRT-LM/blob/main/schema/core/litertlm_header_schema.fbs
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from flatbuffers.table import Table
 
 from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.encoding import encode
 from litecl.interpreter.file.flatbuffer import Record, decode
 from litecl.interpreter.file.tables import schema
 
@@ -20,6 +21,7 @@ MAGIC = b"LITERTLM"
 _VERSION = 1  # major version: others have another layout
 _FIXED = struct.Struct("<8sIIIIQ")  # magic, version, padding, end of the section list
 _BLOCK = 16 << 10  # where sections begin, so that runtimes can map them
+_TYPE = "tf_lite_"  # how types of models begin
 _MOST_UNPACKED = 1 << 28  # bytes of a tokenizer
 _SCHEMA = schema(
     """
@@ -94,6 +96,23 @@ def replaced(content: memoryview, contents: Mapping[int, bytes]) -> bytes:
     return bytes(bundle)
 
 
+def written(parts: Sequence[Section]) -> bytes:
+    """Return a bundle of a few sections."""
+    bundle, objects = bytearray(_BLOCK), list[Record]()  # which begins with the header
+    for part in parts:
+        bundle += bytes(-len(bundle) % _BLOCK)
+        type_ = Record("StringValue", value=f"{_TYPE}{part.type}")
+        items = [Record("KeyValuePair", key="model_type", value=type_)] if part.type else []
+        place = {"begin_offset": len(bundle), "end_offset": len(bundle) + len(part.content)}
+        objects.append(Record("SectionObject", items=items, data_type=_KINDS.index(part.kind), **place))
+        bundle += part.content
+    root = Record("LiteRTLMMetaData", section_metadata=Record("SectionMetadata", objects=objects))
+    listed = encode(root, None, schema=_SCHEMA)
+    end = _FIXED.size + len(listed)
+    bundle[:end] = _FIXED.pack(MAGIC, _VERSION, 0, 0, 0, end) + listed
+    return bytes(bundle)
+
+
 def _offsets(content: bytearray, index: int) -> tuple[int, int]:
     """Return where a section's record has its first and its last offset, in a list of sections that has been read."""
     header = bytearray(content[_FIXED.size :])
@@ -122,13 +141,18 @@ def unpacked(content: memoryview) -> bytes:
     return text
 
 
+def packed(tokenizer: bytes) -> bytes:
+    """Pack a JSON tokenizer; see ``unpacked``."""
+    return len(tokenizer).to_bytes(8, "little") + zlib.compress(tokenizer)
+
+
 def _section(index: int, record: Record, content: memoryview, header_end: int) -> Section:
     begin, end = record.begin_offset, record.end_offset
     items = {pair.key: pair.value for pair in record.items or [] if pair.key is not None}
     value = items.get("model_type")
     type_ = value.value or "" if value is not None and value.table == "StringValue" else ""
     kind = _KINDS[record.data_type] if record.data_type < len(_KINDS) else f"kind {record.data_type}"
-    type_ = type_.lower().removeprefix("tf_lite_")
+    type_ = type_.lower().removeprefix(_TYPE)
     if not header_end <= begin <= end <= len(content):
         named = f"{kind} {type_!r}" if type_ else kind
         raise _outside(f"section {index} ({named}): bytes {begin} to", end, content)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from litecl.generate.litertlm import Section, packed, written
+from litecl.interpreter.file.writer import write as write_model
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Model, Signature
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
@@ -13,7 +15,7 @@ from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.interpreter.whole_files import put_text, whole_file
+from litecl.interpreter.whole_files import put, put_text, whole_file
 from litecl.perf.models.build import Graph, model
 from litecl.sample import words
 from litecl.sample.causal_lm import CausalLM
@@ -22,7 +24,7 @@ from litecl.sample.training import FILTERS, POOL, WINDOW, Weights, train
 
 _NAMES = (
     *("model.tflite", "image.npy", "images.npz", "digits.txt"),
-    *("language_model.tflite", "tokenizer.json", "tokenizer_config.json"),
+    *("language_model.tflite", "tokenizer.json", "tokenizer_config.json", "language_model.litertlm"),
 )
 _TRAINING, _UNSEEN = 2000, 200  # images
 _SEEDS = 1, 2, 3
@@ -34,7 +36,8 @@ class Sample:
 
     model: maps "image", float32 [-1, 8, 8, 3] of 0 to 1, to "probabilities" [-1, 10]. image: one image, a .npy file.
     images: images not trained on, as "image" of a .npz file; digits: their digits, one per line.
-    language_model: one that writes words at random, with its ``tokenizer`` and the tokenizer's ``config``.
+    language_model: one that writes words at random, with its ``tokenizer`` and the tokenizer's ``config``; bundle: all
+    of it in one file.
     """
 
     model: Path
@@ -44,6 +47,7 @@ class Sample:
     language_model: Path
     tokenizer: Path
     config: Path
+    bundle: Path
     _: KW_ONLY
     shown: int
 
@@ -62,9 +66,13 @@ def write(folder: Path) -> Sample:
     with whole_file(sample.images) as file:
         np.savez(file, image=unseen.pixels)
     put_text(sample.digits, "".join(f"{digit}\n" for digit in unseen.digits))
-    write_file(_language_model(), sample.language_model)
-    put_text(sample.tokenizer, words.tokenizer())
+    language_model, tokenizer = write_model(_language_model()), words.tokenizer()
+    put(sample.language_model, language_model)
+    put_text(sample.tokenizer, tokenizer)
     put_text(sample.config, words.config())
+    parts = {"metadata": words.metadata(), "JSON tokenizer": packed(tokenizer.encode()), "model": language_model}
+    types = {"model": "prefill_decode"}
+    put(sample.bundle, written([Section(kind, types.get(kind, ""), memoryview(part)) for kind, part in parts.items()]))
     return sample
 
 

@@ -13,8 +13,9 @@ _TEXT = (
 _WORDS = _TEXT.split()
 _SPECIAL = ["<pad>", "<eos>", "<bos>"]
 _TEMPLATE = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
-_CONFIG = {"eos_token": "<eos>", "bos_token": "<bos>", "chat_template": _TEMPLATE}
-_NEVER, _END, _WORD = -30.0, 1.0, 3.0  # logits
+_END = "<eos>"
+_CONFIG = {"eos_token": _END, "bos_token": "<bos>", "chat_template": _TEMPLATE}
+_NEVER, _SELDOM, _WORD = -30.0, 1.0, 3.0  # logits
 
 
 def _bytes() -> list[str]:
@@ -34,7 +35,7 @@ def vocabulary() -> list[str]:
 def biases() -> Array:
     """Return what is added to logits, so that random weights write words, and seldom letters, and no odd bytes."""
     blank = _bytes()[ord(" ")]
-    kinds = {**dict.fromkeys(_SPECIAL, _NEVER), "<eos>": _END, **{blank + word: _WORD for word in _WORDS}}
+    kinds = {**dict.fromkeys(_SPECIAL, _NEVER), _END: _SELDOM, **{blank + word: _WORD for word in _WORDS}}
     likely = {*map(chr, range(0x21, 0x7F)), blank}
     return np.array([kinds.get(t, 0.0 if t in likely or len(t) > 1 else _NEVER) for t in vocabulary()], np.float32)
 
@@ -42,6 +43,16 @@ def biases() -> Array:
 def config() -> str:
     """Return the ``tokenizer_config.json``, which has a chat template."""
     return json.dumps(_CONFIG, indent=1)
+
+
+def metadata() -> bytes:
+    """Return a bundle's LlmMetadata, a protocol buffer: what ends a text, and the chat template."""
+    return _field(2, _field(2, _END.encode())) + _field(7, _TEMPLATE.encode())
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """Return a field of at most 127 bytes."""
+    return bytes([number << 3 | 2, len(content)]) + content
 
 
 def tokenizer() -> str:

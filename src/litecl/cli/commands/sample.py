@@ -13,7 +13,7 @@ EXAMPLES = """\
 litecl sample demo
 litecl run demo/model.tflite --input image=demo/image.npy
 litecl convert demo/model.tflite -o demo/int8.tflite --quantize int8 --calibrate demo/images.npz
-litecl generate demo/language_model.tflite --prompt "the cat sat" --temperature 1 --seed 1
+litecl generate demo/language_model.litertlm --prompt "the cat sat" --temperature 1 --seed 1
 litecl sample demo --json
 """
 
@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> Output:
         example.language_model: "a language model with random weights, which writes words: litecl generate",
         example.tokenizer: "its tokenizer",
         example.config: "its chat template and end-of-text token",
+        example.bundle: "all of it as a bundle",
     }
     view = table("file", "size", "contents")
     for path, contents in files.items():
