@@ -63,15 +63,18 @@ class GenerationOptions:
             raise ArgumentError(f"mask: expected a function of tokens and an array, got {self.mask!r:.100}")
         object.__setattr__(self, "stop", stop)
         given = {each.name: getattr(self, each.name) for each in fields(Sampling)}
-        sampling = Sampling(**given)
-        object.__setattr__(self, "sampling", sampling)
-        steps = (stop, self.log_probs, self.logits, self.mask is not None)
-        if self.whole and (any(steps) or sampling.adjusts):
+        object.__setattr__(self, "sampling", Sampling(**given))
+        if self.whole and (stop or self.needs_steps):
             raise ModelError(
                 "whole: expected no penalties, logit_bias, stop texts, log_probs, logits or mask, which need steps"
             )
         if self.whole and self.temperature > 0 and not (self.top_k and self.top_k <= MOST):
             raise ModelError(f"whole: expected a temperature of 0, or top_k of at most {MOST}, got {self.top_k}")
+
+    @property
+    def needs_steps(self) -> bool:
+        """Whether more is wanted of a token's logits than a loop on the device gives."""
+        return self.log_probs or self.logits or self.mask is not None or self.sampling.adjusts
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
