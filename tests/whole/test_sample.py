@@ -79,7 +79,8 @@ def test_its_bundle_is_the_same_model(made: sample.Sample) -> None:
     content = memoryview(made.bundle.read_bytes())
     assert litertlm.written(litertlm.sections(content)) == content
     asked = {"max_tokens": 12, "temperature": 1.0, "seed": 3}
-    assert bundled.chat("the cat", **asked).content == alone.chat("the cat", **asked).content
+    assert bundled.generate("the cat", **asked).text == alone.generate("the cat", **asked).text
+    assert bundled.has_template and alone.has_template
 
 
 def test_its_language_model_in_litert(made: sample.Sample) -> None:

@@ -13,8 +13,8 @@ _TEXT = (
 _WORDS = _TEXT.split()
 _SPECIAL = ["<pad>", "<eos>", "<bos>"]
 _TEMPLATE = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
-_END = "<eos>"
-_CONFIG = {"eos_token": _END, "bos_token": "<bos>", "chat_template": _TEMPLATE}
+_START, _END = "<bos>", "<eos>"
+_CONFIG = {"eos_token": _END, "bos_token": _START, "chat_template": _TEMPLATE}
 _NEVER, _SELDOM, _WORD = -30.0, 1.0, 3.0  # logits
 
 
@@ -46,8 +46,8 @@ def config() -> str:
 
 
 def metadata() -> bytes:
-    """Return a bundle's LlmMetadata, a protocol buffer: what ends a text, and the chat template."""
-    return _field(2, _field(2, _END.encode())) + _field(7, _TEMPLATE.encode())
+    """Return a bundle's LlmMetadata, a protocol buffer: what begins and ends a text, and the chat template."""
+    return _field(1, _field(2, _START.encode())) + _field(2, _field(2, _END.encode())) + _field(7, _TEMPLATE.encode())
 
 
 def _field(number: int, content: bytes) -> bytes:
