@@ -59,6 +59,12 @@ class Loop:
         self._step = Step(KEY, 1, (*entries, *decode.of(Role.CACHE)), (), None)
         self.runner = InterpreterRunner(interpret(looped(model, decode, lookups, length, window, draws=draws)))
 
+    @property
+    def is_on_device(self) -> bool:
+        """Whether one device runs all of it."""
+        delegations = self.runner.delegations
+        return len(delegations) == 1 and all(node.claimed for node in delegations[0].report().nodes)
+
     def run(self, asked: Asked, caches: Caches) -> list[int] | None:
         """Return the generated tokens. The caches then hold all but the last.
 

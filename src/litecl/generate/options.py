@@ -68,6 +68,12 @@ class GenerationOptions:
         if self.whole and self.temperature > 0 and not (self.top_k and self.top_k <= MOST):
             raise ModelError(f"whole: expected a temperature of 0, or top_k of at most {MOST}, got {self.top_k}")
 
+    @property
+    def is_greedy(self) -> bool:
+        """Whether each token is the most likely one, and no more is wanted of its logits."""
+        wanted = (self.log_probs, self.logits, self.repetition_penalty != 1, self.mask is not None)
+        return self.temperature == 0 and not any(wanted)
+
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Return options from keywords. Raises ArgumentError for an unknown keyword or a value of the wrong type."""
@@ -116,7 +122,12 @@ class Timing:
 
     def __add__(self, more: "Timing") -> "Timing":
         """Return the sum of both."""
-        return Timing(**{name: value + getattr(more, name) for name, value in vars(self).items()})
+        return Timing(
+            self.prefill_tokens + more.prefill_tokens,
+            self.prefill_s + more.prefill_s,
+            self.decode_tokens + more.decode_tokens,
+            self.decode_s + more.decode_s,
+        )
 
     def __sub__(self, before: "Timing") -> "Timing":
         """Return the difference since an earlier timing."""

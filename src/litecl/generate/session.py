@@ -1,5 +1,6 @@
 """One text or conversation: its tokens, and the caches of those that the model has read."""
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -27,7 +28,8 @@ from litecl.interpreter.records import record
 Prompt = str | Sequence[int]
 
 _UNCERTAIN = 1 << 62  # marks caches with unknown content: more tokens than any session has
-_NO_LOGITS: Array = np.empty(0)  # for tokens that the device chose
+_NOTHING: Array = np.empty(0)  # in place of logits of tokens that the device chose, and of numbers to draw them
+_CHUNK = 16  # tokens of one invoke of a stream
 
 
 class _Settled(NamedTuple):
@@ -64,6 +66,7 @@ class Session:
         self._tokens: list[int] = []
         self._held = 0  # how many tokens the caches hold
         self._caches = model.caches()
+        self._ahead: list[int] = []  # generated tokens that nobody has taken; the caches hold all but the last
         self._random = np.random.default_rng(defaults.get("seed"))
         self._settled = self._now()
         self._known: _Known | None = None
@@ -259,6 +262,7 @@ class Session:
         tokens, caches = [*state.tokens], model.holding(values)
         settled = _Settled(len(tokens), random, random.bit_generator.state)
         self._tokens, self._held, self._random, self._caches = tokens, state.held, random, caches
+        self._ahead = []
         self._settled = settled  # no call since the first store: an interrupt can't mix two sessions
 
     # Parts
@@ -325,25 +329,46 @@ class Session:
 
     def _tokens_of(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, Array]]:
         """Yield tokens endlessly, with the logits of each. The caller adds a token before taking the next."""
-        if asked.whole:
-            for token in self._whole(asked, ends):
-                yield token, _NO_LOGITS
         before = len(self._tokens)
-        while True:
-            logits = self._read()
-            start = time.perf_counter()
-            left = logits if asked.mask is None else masked(logits, asked.mask, self._tokens[before:])
-            token = choose(left, asked.sampling, self._tokens, self._random)
-            self.timing += Timing(decode_tokens=1, decode_s=time.perf_counter() - start)
+        ahead = self._ahead
+        loops, is_ready = asked.whole or asked.is_greedy, asked.whole
+        for count in itertools.count():
+            if ahead is not self._ahead:  # another call came in between
+                self._drop_ahead()
+                ahead = self._ahead
+            if is_ready and not ahead:
+                room = self._model.context_length - len(self._tokens) + 1
+                most = room if asked.max_tokens is None else min(room, asked.max_tokens - count)
+                ahead = self._look_ahead(asked, ends, most if asked.whole else min(most, _CHUNK))
+                loops = is_ready = bool(ahead)
+            if ahead:
+                token, logits = ahead.pop(0), _NOTHING
+                if asked.sampling.temperature > 0:
+                    self._random.random()  # the number that drew it
+                self.timing += Timing(decode_tokens=1)
+            else:
+                token, logits = self._step(asked, before)
+                is_ready = loops and self._model.loops_faster() and bool(np.isfinite(logits).all())
             yield token, logits
 
-    def _whole(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> list[int]:
-        """Generate in one invoke. Returns no tokens for invalid logits; the next step then raises the error."""
+    def _step(self, asked: GenerationOptions, before: int) -> tuple[int, Array]:
+        """Return the next token, and its logits. before: how many tokens came before the generated ones."""
+        logits = self._read()
+        start = time.perf_counter()
+        left = logits if asked.mask is None else masked(logits, asked.mask, self._tokens[before:])
+        token = choose(left, asked.sampling, self._tokens, self._random)
+        self.timing += Timing(decode_tokens=1, decode_s=time.perf_counter() - start)
+        return token, logits
+
+    def _look_ahead(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]], count: int) -> list[int]:
+        """Generate tokens in one invoke, at most ``count``: those of ``_step``.
+
+        Returns none for logits that aren't finite; a step then raises the error, if it is one.
+        """
         self._prefill()
-        room = self._model.context_length - len(self._tokens) + 1
-        count = room if asked.max_tokens is None else min(asked.max_tokens, room)
-        stops = [end for (end,) in ends if 0 <= end < self._model.vocabulary]
-        uniforms = deepcopy(self._random).random(count)
+        stops = [end[0] for end in ends if len(end) == 1 and 0 <= end[0] < self._model.vocabulary][:STOPS]
+        draws = asked.sampling.temperature > 0
+        uniforms = deepcopy(self._random).random(count) if draws else _NOTHING
         goal = Asked(self._tokens[-1], self._held, count, stops, asked.sampling, uniforms)
         self._model.prepare_loop(goal.draws)
         start = time.perf_counter()
@@ -352,14 +377,16 @@ class Session:
         except BaseException:
             self._held = _UNCERTAIN
             raise
-        if tokens is None:
-            self._held = _UNCERTAIN
-            return []
-        self._held += len(tokens)
-        if goal.draws:
-            self._random.random(len(tokens))  # advance by the numbers used
-        self.timing += Timing(decode_tokens=len(tokens), decode_s=time.perf_counter() - start)
-        return tokens
+        self._ahead = ahead = tokens or []
+        self._held = _UNCERTAIN if tokens is None else self._held + len(tokens)
+        self.timing += Timing(decode_s=time.perf_counter() - start)
+        return ahead
+
+    def _drop_ahead(self) -> None:
+        """Return to the caches' state without the tokens that nobody has taken."""
+        if self._ahead:
+            self._held = min(self._held, len(self._tokens) - 1) if self._model.may_drop else _UNCERTAIN
+            self._ahead = []
 
     def _finish(self, count: int, asked: GenerationOptions) -> Finish:
         if self._stop:
@@ -386,7 +413,8 @@ class Session:
         pieces = self._model.pieces(len(self._tokens) - 1 - self._held, self._held)
         for count in pieces:
             self._run(count)
-        self.timing += Timing(prefill_tokens=sum(pieces), prefill_s=time.perf_counter() - start if pieces else 0.0)
+        if pieces:
+            self.timing += Timing(prefill_tokens=sum(pieces), prefill_s=time.perf_counter() - start)
 
     def _run(self, count: int) -> Array | None:
         try:
@@ -404,6 +432,7 @@ class Session:
     def _settle(self) -> None:
         """Return to the settled state after a call that didn't finish. The next call does this: it surely runs."""
         length, self._random, self._random.bit_generator.state = self._settled
+        self._drop_ahead()
         if self._held > length:  # the caches may hold other tokens
             self._held = _UNCERTAIN
         del self._tokens[length:]
