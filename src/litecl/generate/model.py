@@ -21,7 +21,7 @@ from litecl.interpreter.graph import CONTEXT_LENGTH, Array, Model, Shape
 
 _OPEN_SLOTS = 1024  # cache length if a file leaves it open
 _STEP_COST = 8  # of any step beside its tokens, in tokens: 5 for 512 wide layers on a processor, 22 for 64 wide ones
-_SHORT_S = 2e-4  # steps up to this gain from a loop: the host takes a good part of them
+_SHORT_S = 1e-4  # steps up to this gain from a loop: the host takes a third of them, or more
 _LOAD_S = 2e-2  # what a loop's loading takes, about
 _TURN_S, _IDLE_S = 2e-2, 1e-3  # of a session among others; time after which one that runs no step is passed by
 _OPEN_WIDTHS = (128, 32, 8)  # widths for a prefill that takes any number of tokens: each is compiled once
