@@ -10,9 +10,10 @@ import pytest
 
 from litecl import Generator
 from litecl.generate import model
-from litecl.generate.loop import Loop
+from litecl.generate.loop import Asked, Loop
 from litecl.generate.model import LanguageModel
 from litecl.generate.runners import Caches
+from litecl.generate.sampling import Sampling, probabilities
 from litecl.generate.session import Session
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
@@ -66,7 +67,7 @@ def steps(path: Path) -> Generator:
 
 
 def by_steps(generator: Generator) -> Generator:
-    generator._model._is_looped = False
+    generator._model._is_looped = {False: False, True: False}
     return generator
 
 
@@ -130,6 +131,13 @@ def use_in_between(held: Session) -> None:
     assert len({*pieces}) > 2
 
 
+def draw(held: Session) -> None:
+    held.generate(PROMPT[:3], max_tokens=20, temperature=4.0, top_k=40, top_p=0.9, seed=3)
+    for _, _ in zip(range(9), held.stream([4], temperature=2.0, top_k=64), strict=False):
+        pass
+    held.generate([5], max_tokens=20, temperature=0.3, top_k=9)
+
+
 def draw_in_between(held: Session) -> None:
     held.generate(PROMPT, max_tokens=5, temperature=2.0, seed=3)
     for _, _ in zip(range(9), held.stream([4]), strict=False):
@@ -141,7 +149,7 @@ def draw_in_between(held: Session) -> None:
 
 USES: Sequence[Callable[[Session], None]] = (
     *(fill, end_at_a_token, end_at_two_tokens, end_at_a_text, leave, leave_without_a_token),
-    *(use_in_between, draw_in_between),
+    *(use_in_between, draw, draw_in_between),
 )
 
 
@@ -180,7 +188,8 @@ def test_sizes(count: int, wanted: list[int], chunks: Generator, sizes: list[int
         {"logits": True},
         {"repetition_penalty": 1.5},
         {"mask": lambda tokens, allowed: None},
-        {"temperature": 1.0, "top_k": 5},
+        {"temperature": 1.0},
+        {"temperature": 1.0, "top_k": 65},
     ],
     ids=lambda options: next(iter(options)),
 )
@@ -203,6 +212,38 @@ def test_models_that_step(path: Path, sizes: list[int], monkeypatch: pytest.Monk
     assert not sizes
     generator.generate(PROMPT, max_tokens=20)
     assert sizes
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_draws(seed: int, chunks: Generator, steps: Generator, sizes: list[int]) -> None:
+    options = {"temperature": 3.0, "top_k": 60, "top_p": 0.95 if seed % 2 else 1.0, "seed": seed}
+    assert chunks.generate(PROMPT, **options).tokens == steps.generate(PROMPT, **options).tokens
+    assert sum(sizes) > 40
+
+
+@pytest.mark.parametrize("cpu", [True, False])
+def test_draws_that_rounding_could_change(cpu: bool, path: Path) -> None:
+    """They are left to a step: those at a boundary between two tokens, and those without the last of ``top_p``."""
+    held = Generator(path, cpu=cpu)._model
+    chances = probabilities(LM.logits(PROMPT)[-1], Sampling(3.0, 30))
+    tokens = np.lexsort((np.arange(LM.words), -chances))[:30]
+    ends = np.cumsum(chances[tokens])
+
+    def drawn(uniform: float, **options: Any) -> list[int] | None:
+        caches = held.caches()
+        for position, token in enumerate(PROMPT[:-1]):
+            held.run([token], position, caches)
+        sampling = Sampling(3.0, 30, **options)
+        asked = Asked(PROMPT[-1], len(PROMPT) - 1, 1, (), sampling, np.full(1, uniform))
+        return held.generate(asked, caches)
+
+    for index in (0, 3, 20):
+        near, away = 1e-6, chances[tokens[index + 1]] / 2
+        assert drawn(ends[index] - near) == drawn(ends[index] + near) == []
+        assert drawn(ends[index] + away) == [tokens[index + 1]]
+        assert drawn(0.01, top_p=ends[index] - near) == drawn(0.01, top_p=ends[index] + near) == []
+        assert drawn(0.01, top_p=ends[index] + away) == [tokens[0]]
+    assert drawn(1 - 1e-4) == [tokens[-1]]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ModelError])

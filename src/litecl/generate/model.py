@@ -67,7 +67,7 @@ class LanguageModel:
         length = self.context_length
         self._looped = partial(Loop, interpret, interpreter.model, self._decode, tables, length, sliding_window)
         self._loops: dict[bool, Loop] = {}  # by whether tokens are drawn
-        self._is_looped: bool | None = None  # whether the device runs all of one; None: not loaded yet
+        self._is_looped: dict[bool, bool] = {}  # whether the device runs all of one
         self._stepped_s, self._step_s = 0.0, math.inf  # of all decode steps, and of the shortest
         wanted = {entry.name for entry in self._decode.of(Role.EMBEDDINGS)}
         if absent := sorted(wanted - {*embedders}):
@@ -153,20 +153,21 @@ class LanguageModel:
             if draws not in self._loops:
                 self._loops[draws] = self._looped(draws)
 
-    def loops_faster(self) -> bool:
-        """Return whether greedy tokens come faster from a loop, a few at a time, of which some may then be dropped.
+    def loops_faster(self, draws: bool) -> bool:
+        """Return whether tokens come faster from a loop, a few at a time, of which some may then be dropped.
 
-        Loads the loop once steps have taken about as long as that takes. False for a file that gets none.
+        Loads the loop once steps have taken about as long as that takes. False for a file that gets none. draws:
+        whether tokens are drawn.
         """
         if not self.may_drop or self._stepped_s < _LOAD_S or self._step_s > _SHORT_S:
             return False
-        if self._is_looped is None:
+        if draws not in self._is_looped:
             try:
-                self.prepare_loop(False)
-                self._is_looped = self._loops[False].is_on_device
+                self.prepare_loop(draws)
+                self._is_looped[draws] = self._loops[draws].is_on_device
             except LiteclError:
-                self._is_looped = False
-        return self._is_looped
+                self._is_looped[draws] = False
+        return self._is_looped[draws]
 
     def generate(self, asked: Asked, caches: Caches) -> list[int] | None:
         """Generate in one invoke; see ``Loop.run``."""

@@ -69,10 +69,10 @@ class GenerationOptions:
             raise ModelError(f"whole: expected a temperature of 0, or top_k of at most {MOST}, got {self.top_k}")
 
     @property
-    def is_greedy(self) -> bool:
-        """Whether each token is the most likely one, and no more is wanted of its logits."""
+    def may_loop(self) -> bool:
+        """Whether a loop on the device can choose the tokens, and no more is wanted of their logits."""
         wanted = (self.log_probs, self.logits, self.repetition_penalty != 1, self.mask is not None)
-        return self.temperature == 0 and not any(wanted)
+        return not any(wanted) and (self.temperature == 0 or (self.top_k is not None and self.top_k <= MOST))
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:

@@ -331,7 +331,8 @@ class Session:
         """Yield tokens endlessly, with the logits of each. The caller adds a token before taking the next."""
         before = len(self._tokens)
         ahead = self._ahead
-        loops, is_ready = asked.whole or asked.is_greedy, asked.whole
+        draws = asked.sampling.temperature > 0
+        loops, is_ready = asked.may_loop, asked.whole
         for count in itertools.count():
             if ahead is not self._ahead:  # another call came in between
                 self._drop_ahead()
@@ -339,16 +340,18 @@ class Session:
             if is_ready and not ahead:
                 room = self._model.context_length - len(self._tokens) + 1
                 most = room if asked.max_tokens is None else min(room, asked.max_tokens - count)
-                ahead = self._look_ahead(asked, ends, most if asked.whole else min(most, _CHUNK))
-                loops = is_ready = bool(ahead)
+                loops = self._look_ahead(asked, ends, most if asked.whole else min(most, _CHUNK))
+                ahead = self._ahead
             if ahead:
                 token, logits = ahead.pop(0), _NOTHING
-                if asked.sampling.temperature > 0:
+                if draws:
                     self._random.random()  # the number that drew it
                 self.timing += Timing(decode_tokens=1)
             else:
                 token, logits = self._step(asked, before)
-                is_ready = loops and self._model.loops_faster() and bool(np.isfinite(logits).all())
+                is_ready = loops and (
+                    asked.whole or (self._model.loops_faster(draws) and bool(np.isfinite(logits).all()))
+                )
             yield token, logits
 
     def _step(self, asked: GenerationOptions, before: int) -> tuple[int, Array]:
@@ -360,10 +363,10 @@ class Session:
         self.timing += Timing(decode_tokens=1, decode_s=time.perf_counter() - start)
         return token, logits
 
-    def _look_ahead(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]], count: int) -> list[int]:
-        """Generate tokens in one invoke, at most ``count``: those of ``_step``.
+    def _look_ahead(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]], count: int) -> bool:
+        """Generate tokens in one invoke, at most ``count``: those of ``_step``. There may be none.
 
-        Returns none for logits that aren't finite; a step then raises the error, if it is one.
+        Returns False for logits that aren't finite; a step then raises the error, if it is one.
         """
         self._prefill()
         stops = [end[0] for end in ends if len(end) == 1 and 0 <= end[0] < self._model.vocabulary][:STOPS]
@@ -377,10 +380,10 @@ class Session:
         except BaseException:
             self._held = _UNCERTAIN
             raise
-        self._ahead = ahead = tokens or []
+        self._ahead = tokens or []
         self._held = _UNCERTAIN if tokens is None else self._held + len(tokens)
         self.timing += Timing(decode_s=time.perf_counter() - start)
-        return ahead
+        return tokens is not None
 
     def _drop_ahead(self) -> None:
         """Return to the caches' state without the tokens that nobody has taken."""
