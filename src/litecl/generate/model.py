@@ -153,18 +153,18 @@ class LanguageModel:
             if draws not in self._loops:
                 self._loops[draws] = self._looped(draws)
 
-    def loops_faster(self, draws: bool) -> bool:
+    def loops(self, draws: bool, logits: Array | None = None) -> bool:
         """Return whether tokens come faster from a loop, a few at a time, of which some may then be dropped.
 
-        Loads the loop once steps have taken about as long as that takes. False for a file that gets none. draws:
-        whether tokens are drawn.
+        draws: whether tokens are drawn. logits: of a step; then the loop is loaded once steps have taken about as long
+        as that takes. False for a file that gets none, and for logits that aren't finite, which the loop refuses.
         """
-        if not self.may_drop or self._stepped_s < _LOAD_S or self._step_s > _SHORT_S:
-            return False
         if draws not in self._is_looped:
+            if logits is None or not self.may_drop or self._stepped_s < _LOAD_S or self._step_s > _SHORT_S:
+                return False
             try:
                 self.prepare_loop(draws)
-                self._is_looped[draws] = self._loops[draws].is_on_device
+                self._is_looped[draws] = self._loops[draws].is_on_device and bool(np.isfinite(logits).all())
             except LiteclError:
                 self._is_looped[draws] = False
         return self._is_looped[draws]
@@ -177,6 +177,8 @@ class LanguageModel:
             self._turn.take(caches)
             tokens = self._loops[asked.draws].run(asked, caches)
             self._turn.take(caches)
+        if tokens is None:
+            self._is_looped[asked.draws] = False
         return tokens
 
     def close(self) -> None:

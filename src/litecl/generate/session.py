@@ -29,7 +29,7 @@ Prompt = str | Sequence[int]
 
 _UNCERTAIN = 1 << 62  # marks caches with unknown content: more tokens than any session has
 _NOTHING: Array = np.empty(0)  # in place of logits of tokens that the device chose, and of numbers to draw them
-_CHUNK = 16  # tokens of one invoke of a stream
+_FIRST, _MOST = 2, 32  # tokens of a stream's first invoke, which takes about as long as a step, and of later ones
 
 
 class _Settled(NamedTuple):
@@ -304,14 +304,16 @@ class Session:
         if asked.seed is not None:
             self._random = np.random.default_rng(asked.seed)
         waiting = list[int]()  # tokens whose text isn't out: they may begin a stop of several tokens
-        longest = max(map(len, ends), default=0)
+        longest, finals = max(map(len, ends), default=0), {end[-1] for end in ends}
         for count, (token, logits) in enumerate(self._tokens_of(asked, ends), 1):
             self._tokens.append(token)
             waiting.append(token)
             last = tuple(self._tokens[-min(count, longest) :]) if longest else ()
-            self._stop = max((len(end) for end in ends if last[-len(end) :] == end), default=0)
+            self._stop = 0
+            if token in finals:
+                self._stop = max((len(end) for end in ends if last[-len(end) :] == end), default=0)
             finish = self._finish(count, asked)
-            kept = self._stop if finish else max((overlap(last, end) for end in ends), default=0)
+            kept = self._stop if finish or longest < 2 else max(overlap(last, end) for end in ends)
             certain = len(waiting) - kept
             written = "" if text is None else text.extend(waiting[:certain], bool(finish))
             del waiting[:certain]
@@ -332,7 +334,8 @@ class Session:
         before = len(self._tokens)
         ahead = self._ahead
         draws = asked.sampling.temperature > 0
-        loops, is_ready = asked.may_loop, asked.whole
+        loops = asked.may_loop
+        is_ready = asked.whole or (loops and self._model.loops(draws))
         for count in itertools.count():
             if ahead is not self._ahead:  # another call came in between
                 self._drop_ahead()
@@ -340,7 +343,8 @@ class Session:
             if is_ready and not ahead:
                 room = self._model.context_length - len(self._tokens) + 1
                 most = room if asked.max_tokens is None else min(room, asked.max_tokens - count)
-                loops = self._look_ahead(asked, ends, most if asked.whole else min(most, _CHUNK))
+                few = min(max(count, _FIRST), _MOST)  # few are in vain if the text ends
+                loops = self._look_ahead(asked, ends, most if asked.whole else min(most, few))
                 ahead = self._ahead
             if ahead:
                 token, logits = ahead.pop(0), _NOTHING
@@ -349,9 +353,7 @@ class Session:
                 self.timing += Timing(decode_tokens=1)
             else:
                 token, logits = self._step(asked, before)
-                is_ready = loops and (
-                    asked.whole or (self._model.loops_faster(draws) and bool(np.isfinite(logits).all()))
-                )
+                is_ready = loops and (asked.whole or self._model.loops(draws, logits))
             yield token, logits
 
     def _step(self, asked: GenerationOptions, before: int) -> tuple[int, Array]:
