@@ -185,6 +185,17 @@ def test_sizes(count: int, wanted: list[int], chunks: Generator, sizes: list[int
     assert (sizes, got.finish, got.timing.decode_tokens) == (wanted, "max_tokens", count)
 
 
+def test_a_stream_that_another_call_leaves_no_room(chunks: Generator, steps: Generator) -> None:
+    pieces = []
+    for held in chunks.session(), steps.session():
+        stream = held.stream(PROMPT, temperature=1.0, top_k=9, seed=1)
+        pieces.append([next(stream)])
+        held.generate()
+        pieces[-1].append(next(stream))
+        assert (pieces[-1][-1].finish, held.room) == ("context", 0)
+    assert [each.token for each in pieces[0]] == [each.token for each in pieces[1]]
+
+
 @pytest.mark.parametrize(
     "options",
     [

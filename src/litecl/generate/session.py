@@ -340,8 +340,8 @@ class Session:
             if ahead is not self._ahead:  # another call came in between
                 self._drop_ahead()
                 ahead = self._ahead
-            if is_ready and not ahead:
-                room = self._model.context_length - len(self._tokens) + 1
+            room = self._model.context_length - len(self._tokens) + 1
+            if is_ready and not ahead and room > 0:
                 most = room if asked.max_tokens is None else min(room, asked.max_tokens - count)
                 few = min(max(count, _FIRST), _MOST)  # few are in vain if the text ends
                 loops = self._look_ahead(asked, ends, most if asked.whole else min(most, few))
