@@ -261,6 +261,17 @@ def test_draws_that_rounding_could_change(cpu: bool, path: Path) -> None:
     assert drawn(1 - 1e-4) == [tokens[-1]]
 
 
+def test_caches_that_cannot_forget_a_draw(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that leaves a draw to a step has read the token before it: caches of states must not read it again."""
+    generator, run, options = Generator(path, cpu=True), Loop.run, {"temperature": 1.0, "top_k": 9, "seed": 1}
+    expected = generator.generate(PROMPT, max_tokens=20, **options).tokens
+    monkeypatch.setattr(generator._model, "may_drop", False)
+    monkeypatch.setattr(Loop, "run", lambda self, *arguments: (run(self, *arguments) or [])[:-1])
+    got = generator.generate(PROMPT, max_tokens=20, whole=True, **options)
+    assert got.tokens == expected
+    assert got.timing.prefill_tokens == len(PROMPT) - 1 + len(PROMPT) + 18
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ModelError])
 def test_errors(error: type[BaseException], path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches that were written in part are not trusted: the tokens are read again."""

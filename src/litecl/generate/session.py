@@ -344,8 +344,10 @@ class Session:
             if is_ready and not ahead and room > 0:
                 most = room if asked.max_tokens is None else min(room, asked.max_tokens - count)
                 few = min(max(count, _FIRST), _MOST)  # few are in vain if the text ends
-                loops = self._look_ahead(asked, ends, most if asked.whole else min(most, few))
+                wanted = most if asked.whole else min(most, few)
+                loops = self._look_ahead(asked, ends, wanted)
                 ahead = self._ahead
+                is_ready = len(ahead) == wanted  # else the next one needs a step
             if ahead:
                 token, logits = ahead.pop(0), _NOTHING
                 if draws:
@@ -382,8 +384,10 @@ class Session:
         except BaseException:
             self._held = _UNCERTAIN
             raise
-        self._ahead = tokens or []
-        self._held = _UNCERTAIN if tokens is None else self._held + len(tokens)
+        self._ahead = ahead = tokens or []
+        ends_early = len(ahead) < count and ahead[-1:] not in [[stop] for stop in stops]  # the caches hold all tokens
+        is_lost = tokens is None or (ends_early and not self._model.may_drop)
+        self._held = _UNCERTAIN if is_lost else self._held + len(ahead)
         self.timing += Timing(decode_s=time.perf_counter() - start)
         return tokens is not None
 
