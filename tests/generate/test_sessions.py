@@ -380,7 +380,7 @@ def test_an_interrupt_loses_nothing(generator: Generator, monkeypatch: pytest.Mo
     monkeypatch.setattr(LanguageModel, "run", interrupted)
     pieces = []
     with pytest.raises(KeyboardInterrupt):
-        for piece in session.stream(PROMPT[:9], max_tokens=20):
+        for piece in session.stream(PROMPT[:9], max_tokens=20, log_probs=True):
             pieces.append(piece.token)  # noqa: PERF401  # what comes before the interrupt
     tokens = [*session.tokens]
     assert tokens == [*PROMPT[:9], *pieces]

@@ -76,6 +76,11 @@ class GenerationOptions:
         """Whether more is wanted of a token's logits than a loop on the device gives."""
         return self.log_probs or self.logits or self.mask is not None or self.sampling.adjusts
 
+    @property
+    def may_loop(self) -> bool:
+        """Whether a loop on the device can choose the tokens, and no more is wanted of their logits."""
+        return not self.needs_steps and (self.temperature == 0 or (self.top_k is not None and self.top_k <= MOST))
+
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Return options from keywords. Raises ArgumentError for an unknown keyword or a value of the wrong type."""
@@ -124,7 +129,12 @@ class Timing:
 
     def __add__(self, more: "Timing") -> "Timing":
         """Return the sum of both."""
-        return Timing(**{name: value + getattr(more, name) for name, value in vars(self).items()})
+        return Timing(
+            self.prefill_tokens + more.prefill_tokens,
+            self.prefill_s + more.prefill_s,
+            self.decode_tokens + more.decode_tokens,
+            self.decode_s + more.decode_s,
+        )
 
     def __sub__(self, before: "Timing") -> "Timing":
         """Return the difference since an earlier timing."""
