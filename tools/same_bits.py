@@ -57,12 +57,15 @@ def main(folder: Path, models: Sequence[Path]) -> int:
 
 def _largest(count: int) -> list[Path]:
     paths = [model.path for model in invoked("float32", "dynamic-range-int8", "float16-weights", "int8+float-io/mixed")]
-    fitting = [path for path in paths if path.stat().st_size < 5_000_000 and _takes_numbers(path)]
+    fitting = [path for path in paths if path.stat().st_size < 5_000_000 and _may_be_emulated(path)]
     return sorted(fitting, key=lambda path: -path.stat().st_size)[:count]
 
 
-def _takes_numbers(path: Path) -> bool:
-    return all(np.dtype(detail["dtype"]).kind not in "OS" for detail in Interpreter(path).get_input_details())
+def _may_be_emulated(path: Path) -> bool:
+    """Return whether a model takes numbers, and its tensors are small enough for an emulated processor."""
+    interpreter = Interpreter(path)
+    numbers = all(np.dtype(detail["dtype"]).kind not in "OS" for detail in interpreter.get_input_details())
+    return numbers and all(np.prod(detail["shape"]) < 1 << 22 for detail in interpreter.get_tensor_details())
 
 
 def _numbered(folder: Path, models: Sequence[Path]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from litecl.delegate.analysis.explicit import Explicit
-from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec, entries, reached
+from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec, callees_of, entries
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import FLOOR_DIV, FLOOR_MOD
 from litecl.interpreter.ops.cast import BITCAST, CAST, CastOptions
@@ -42,18 +42,18 @@ def widened(source: Explicit) -> Explicit:
         for own, specs in zip(halves, source.specs, strict=True)
     ]
     graphs = tuple(_rewritten(*pair) for pair in zip(source.model.subgraphs, halves, strict=True))
-    unrounded = [_unrounded(source, index, own) for index, own in enumerate(halves)]
+    called = {callee for graph in source.model.subgraphs for node in graph.nodes for callee in callees_of(node)}
+    entered = {*entries(source.model)} - called
+    unrounded = [own - _rounded(source, index, index in entered) for index, own in enumerate(halves)]
     rewritten = replace(source.model, subgraphs=graphs)
     return replace(source, model=rewritten, specs=specs, halves=halves, unrounded=unrounded)
 
 
-def _unrounded(source: Explicit, index: int, halves: frozenset[int]) -> frozenset[int]:
-    """Return the halves that a node of the device may compute, in this subgraph or for its inputs."""
-    model, graph = source.model, source.model.subgraphs[index]
-    entered = index in entries(model) and index not in reached(model, [n for g in model.subgraphs for n in g.nodes])
-    rounded = {t for node in graph.nodes if node.op in (*_TYPED, *_TO_WHOLE, CAST) for t in node.outputs}
-    rounded |= {t for t in halves if source.specs[index][t].data is not None} | {*(graph.inputs if entered else ())}
-    return halves - rounded
+def _rounded(source: Explicit, index: int, entered: bool) -> set[int]:
+    """Return tensors whose numbers are FLOAT16's on the device too. entered: whether callers give the inputs."""
+    graph, specs = source.model.subgraphs[index], source.specs[index]
+    kept = {t for node in graph.nodes if node.op in (*_TYPED, *_TO_WHOLE, CAST) for t in node.outputs}
+    return kept | {t for t, spec in enumerate(specs) if spec.data is not None} | {*(graph.inputs if entered else ())}
 
 
 def _halves(graph: Subgraph, specs: Sequence[TensorSpec]) -> frozenset[int]:

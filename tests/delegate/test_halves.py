@@ -79,7 +79,8 @@ def _feeds(calls: Sequence[Call]) -> list[list[Array]]:
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 8))])
 def test_random_graphs(seed: int) -> None:
     """Fusions, loops and aliases of float32 graphs hold for halves. Expected is float32 arithmetic, rounded at the end:
-    sums that overflow in the interpreter do not on the device.
+    sums that overflow in the interpreter do not on the device. Where a node decides by rounded numbers, such as a
+    comparison for a branch, expected is what the interpreter decides.
     """
     claimed = compared = 0
     for number, theme in enumerate(_FLOATS[:: 3 if seed == 0 else 1]):
@@ -88,7 +89,7 @@ def test_random_graphs(seed: int) -> None:
         feeds = _feeds([call for call in drawn.calls if call.entry == 0 and not call.reset][:2])
         half = halved(drawn.model)
         try:
-            run(half, feeds)
+            rounded, _ = run(half, feeds)
         except LiteclError:  # an operator without FLOAT16, or one that mixes it with other weights
             continue
         wanted, _ = run(widened(half), [[_wide(x) for x in call] for call in feeds])
@@ -96,7 +97,8 @@ def test_random_graphs(seed: int) -> None:
         report = interpreter.delegation_report()
         assert not report.failures
         claimed += sum(row.claimed for row in report.nodes)
-        for a, b in zip(got, wanted, strict=True):
+        decided = any("needs its FLOAT16 operands rounded" in row.reason for row in report.nodes)
+        for a, b in zip(got, rounded if decided else wanted, strict=True):
             for x, y in zip(a, b, strict=True):
                 assert x.shape == y.shape
                 compared += _compare(x, y)
