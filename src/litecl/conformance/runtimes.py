@@ -8,26 +8,29 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from typing import Any
 
 from litecl.bisection.runners import Run, run
-from litecl.conformance import tflite_micro
+from litecl.conformance import tflite_micro, vela
 from litecl.conformance.program import Program
+from litecl.conformance.vela import Placement
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, MissingExtra
 from litecl.perf.contenders import typed_errors
 from litecl.perf.feeds import Runtime
-from litecl.perf.peers import PEERS, litert, openvino
+from litecl.perf.peers import PEERS, litert, onnxruntime, openvino
 from litecl.perf.peers.litert import LITERT_REFERENCE, RESOLVERS, peer_name
 
-LITECL, TFLITE_MICRO, OPENVINO = "litecl", "tflite_micro", "openvino"
+LITECL, TFLITE_MICRO, VELA = "litecl", "tflite_micro", "vela"
 _LITERT_MODULE = "ai_edge_litert.interpreter"
 _MODULES = {LITECL: "litecl", "tflite_runtime": "tflite_runtime.interpreter"} | dict.fromkeys(RESOLVERS, _LITERT_MODULE)
+
+_OPENVINO, _ONNXRUNTIME = "openvino", "onnxruntime"
 
 
 @dataclass(frozen=True)
 class Suspect:
     """A runtime under test: ``name`` as on the command line, the package and its version.
 
-    load: creates an interpreter from a file's content; None for a program.
+    load: creates an interpreter from a file's content; None for a program and a compiler. place: compiles a file.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Suspect:
     version: str
     load: Callable[[bytes], Runtime] | None = None
     program: Program | None = None
+    place: Callable[[bytes], Placement] | None = None
 
     @property
     def steps(self) -> int:
@@ -58,17 +62,22 @@ class Suspect:
 
 def suspect(name: str) -> Suspect:
     """Return a runtime: ``litert``, ``litert-reference`` (its reference kernels), ``litecl`` (its default device),
-    ``tflite_micro``, ``openvino``, ``tflite_runtime``, or the path of a module with a class ``Interpreter`` like
-    tf.lite's.
+    ``tflite_micro``, ``openvino``, ``onnxruntime`` (by tf2onnx), ``vela`` (a compiler), ``tflite_runtime``, or the path
+    of a module with a class ``Interpreter`` like tf.lite's.
 
     Raises MissingExtra for a module that isn't installed, LiteclError for one without that class.
     """
     name = peer_name(name)
     if name == TFLITE_MICRO:
         return Suspect(name, name, _version(tflite_micro.module(), name), tflite_micro.load)
-    if name == OPENVINO:
+    if name == VELA:
+        return Suspect(name, "ethosu", _version(vela.module(), "ethosu"), place=vela.place)
+    if name in (_OPENVINO, _ONNXRUNTIME):
         PEERS[name].require(name)
+    if name == _OPENVINO:
         return Suspect(name, name, PEERS[name].version, partial(openvino.load, num_threads=1))
+    if name == _ONNXRUNTIME:
+        return Suspect(name, name, f"{PEERS[name].version} by tf2onnx {version('tf2onnx')}", onnxruntime.load_here)
     path = _MODULES.get(name, name)
     try:
         module = importlib.import_module(path)

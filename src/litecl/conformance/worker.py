@@ -36,7 +36,10 @@ def main() -> int:
 
 
 def _runtime(given: Mapping[str, str]) -> Suspect:
-    return command(given["command"]) if "command" in given else suspect(given["name"])
+    runtime = command(given["command"]) if "command" in given else suspect(given["name"])
+    if runtime.place is not None:
+        raise LiteclError(f"{runtime.name}: it compiles files, and runs none: expected --table FILE")
+    return runtime
 
 
 def _run(names: Sequence[str], runtime: Suspect, tell: Tell) -> None:
