@@ -315,6 +315,7 @@ def test_convert_checks_for_a_runtime(tmp_path: Path, capsys: pytest.CaptureFixt
         ("ADD/INT8 large", PLACED, ""),
         ("ADD/131", LEFT, "8 bits"),
         ("ARG_MAX/equal elements", LEFT, "no ARG_MAX"),
+        ("TRANSPOSE/quantized INT8", UNKNOWN, "only an early form is known"),
     ],
 )
 def test_the_edge_tpu_by_its_list(case: str, status: str, reason: str) -> None:

@@ -12,8 +12,9 @@ from litecl.interpreter.schema import ActivationFunctionType, FullyConnectedOpti
 from litecl.where.table import LEFT, PLACED, UNKNOWN, Runtime, Verdict
 
 SOURCE = "https://coral.ai/docs/edgetpu/models-intro"
-"""Its table of operators, as copied in https://developer.axis.com/computer-vision/on-device/system-on-chip/artpec-7,
-and from SLICE on in its earlier form, without limits that came later."""
+"""Its table of operators, as copied in https://developer.axis.com/computer-vision/on-device/system-on-chip/artpec-7 up
+to RESIZE_BILINEAR, and from there on in its form of 2019, to which operators were added since."""
+_COPIED = "RESIZE_BILINEAR"
 RUNTIME = Runtime("edgetpu", "edgetpu_compiler", "its list", "2026-11-29", "", 0)
 _SOFTMAX = 16_000  # elements
 _INNER = 3  # dimensions that may be larger than 1
@@ -29,7 +30,9 @@ def verdict(graph: Subgraph, node: Node) -> Verdict:
     inputs = [graph.tensors[t] for t in node.inputs if t != ABSENT]
     outputs = [graph.tensors[t] for t in node.outputs]
     if node.op.name not in OPERATORS:
-        return Verdict(LEFT, f"{_BY_LIST}: no {node.op.name}")
+        if node.op.custom or node.op.name < _COPIED:
+            return Verdict(LEFT, f"{_BY_LIST}: no {node.op.name}")
+        return Verdict(UNKNOWN, f"{_BY_LIST}, of which only an early form is known: no {node.op.name}")
     unknown = ""
     for text in (*OF_ALL, *OPERATORS[node.op.name]):
         answer = LIMITS[text](node, inputs, outputs)

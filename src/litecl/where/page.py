@@ -47,8 +47,8 @@ multiply-adds per cycle, its default. Where it places a node depends on sizes to
 `--measure` compiles the whole model.
 
 edgetpu is the compiler of Coral's Edge TPU, by [its published list]({edgetpu}), as
-it was copied on other pages; the compiler was not run. It maps nodes up to the first that it can't map; that one and
-those after it run on the CPU.
+it was copied on other pages, in parts in an early form; the compiler was not run. It maps nodes up to the first that it
+can't map; that one and those after it run on the CPU.
 
 `litecl verify --runtime NAME --table FILE` makes such a table, from litecl's cases of all operators, and with
 `--models` from the nodes of models; `litecl where --table FILE` uses it. `litecl convert --check tflite_micro` applies
