@@ -49,7 +49,8 @@ def notes(places: Sequence[Place], names: Sequence[str]) -> list[RenderableType]
                 rows.setdefault(key, []).append(str(place.node))
     for (name, op, answer, changes), nodes in rows.items():
         view.add_row(name, shown_nodes(nodes), op, line(answer), lines(changes.splitlines()))
-    return [titled("refused, computed otherwise or left to the CPU, and the nearest nodes that run", view)] if rows else []
+    title = "refused, computed otherwise or left to the CPU, and the nearest nodes that run"
+    return [titled(title, view)] if rows else []
 
 
 def measured(content: bytes, names: Sequence[str], seed: int, timeout_s: float) -> list[Measured]:
