@@ -4,8 +4,8 @@ The compiler itself is not run: it is no public package. It maps nodes up to the
 those after it run on the CPU.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from itertools import dropwhile
 
 from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.schema import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
@@ -18,17 +18,22 @@ _COPIED = "RESIZE_BILINEAR"
 RUNTIME = Runtime("edgetpu", "edgetpu_compiler", "its list", "2026-11-29", "", 0)
 _SOFTMAX = 16_000  # elements
 _INNER = 3  # dimensions that may be larger than 1
+_RANK = 4  # from which on the first dimension is the batch for sure
+_EIGHT_BITS = TensorType.INT8, TensorType.UINT8
 _BY_LIST = "by its published list"
 
 Answer = bool | None
 """Whether a node is within a limit; None if the list doesn't say."""
-Limit = Callable[[Node, list[TensorSpec], list[TensorSpec]], Answer]
+Specs = Sequence[TensorSpec]
+Limit = Callable[[Node, Specs, Specs], Answer]
 
 
 def verdict(graph: Subgraph, node: Node) -> Verdict:
     """Return where a node runs by the list, with the limit that keeps it on the CPU."""
     inputs = [graph.tensors[t] for t in node.inputs if t != ABSENT]
     outputs = [graph.tensors[t] for t in node.outputs]
+    if not inputs or not outputs:
+        return Verdict(UNKNOWN, "a node without inputs or outputs")
     if node.op.name not in OPERATORS:
         if node.op.custom or node.op.name < _COPIED:
             return Verdict(LEFT, f"{_BY_LIST}: no {node.op.name}")
@@ -46,47 +51,14 @@ def verdict(graph: Subgraph, node: Node) -> Verdict:
     )
 
 
-def _eight_bits(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    activations = [spec for spec in (*inputs, *outputs) if spec.data is None and not spec.is_variable]
+def _eight_bits(node: Node, inputs: Specs, outputs: Specs) -> Answer:
+    activations = [spec for spec in _activations(inputs, outputs) if not spec.is_variable]
     constants = [spec for spec in inputs if spec.data is not None]
-    quantized = all(_is_eight_bits(spec) and spec.quantization is not None for spec in activations)
-    return quantized and all(_is_eight_bits(spec) or spec.type == TensorType.INT32 for spec in constants)
+    quantized = all(spec.type in _EIGHT_BITS and spec.quantization is not None for spec in activations)
+    return quantized and all(spec.type in (*_EIGHT_BITS, TensorType.INT32) for spec in constants)
 
 
-def _is_eight_bits(spec: TensorSpec) -> bool:
-    return spec.type in (TensorType.INT8, TensorType.UINT8)
-
-
-def _fixed_sizes(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    return all(spec.shape is not None and -1 not in (spec.shape_signature or ()) for spec in (*inputs, *outputs))
-
-
-def _three_dimensions(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    activations = [spec for spec in (*inputs, *outputs) if spec.data is None]
-    return all(n == 1 for spec in activations for n in spec.static_shape[:-_INNER])
-
-
-def _constant_parameters(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    return all(spec.data is not None for spec in inputs[1:])
-
-
-def _no_activation(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    return bool(_option(node, "fused_activation_function") == ActivationFunctionType.NONE)
-
-
-def _one_dilation(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    return bool(_option(node, "dilation_w_factor") == _option(node, "dilation_h_factor"))
-
-
-def _default_weights(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    return bool(_option(node, "weights_format") == FullyConnectedOptionsWeightsFormat.DEFAULT)
-
-
-def _one_output_dimension(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    return _is_flat(outputs[0])
-
-
-def _zeros_alone(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
+def _zeros_alone(node: Node, inputs: Specs, outputs: Specs) -> Answer:
     constants = [spec for spec in inputs if spec.data is not None]
     return not constants or (len(inputs) == 2 and all(map(_is_zero, constants)))
 
@@ -97,59 +69,43 @@ def _is_zero(spec: TensorSpec) -> bool:
     return bool((spec.data == zero).all())
 
 
-def _axes(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
+def _axes_without_batch(node: Node, inputs: Specs, outputs: Specs) -> Answer:
     axes, rank = _constant(inputs, 1), len(inputs[0].static_shape)
-    return None if axes is None or rank < 4 else all(axis % rank for axis in axes.ravel())
+    return None if axes is None or rank < _RANK else all(axis % rank for axis in axes.ravel())
 
 
-def _fourfold_depth(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
+def _fourfold_depth(node: Node, inputs: Specs, outputs: Specs) -> Answer:
     axes, shape = _constant(inputs, 1), inputs[0].static_shape
     if axes is None or not shape:
         return None
     return all(axis % len(shape) < len(shape) - 1 for axis in axes.ravel()) or not shape[-1] % 4
 
 
-def _padded_inside(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
+def _padded_inside(node: Node, inputs: Specs, outputs: Specs) -> Answer:
     borders = _constant(inputs, 1)
-    return None if borders is None or len(borders) < 4 else not borders[0].any()
+    return None if borders is None or len(borders) < _RANK else not borders[0].any()
 
 
-def _packed_inside(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
+def _packed_inside(node: Node, inputs: Specs, outputs: Specs) -> Answer:
     rank = len(outputs[0].static_shape)
-    return None if rank < 4 else bool(_option(node, "axis") % rank)
+    return None if rank < _RANK else bool(node.options.axis % rank)
 
 
-def _flat_alpha(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    return _is_flat(inputs[1])
+def _leading_ones(node: Node, inputs: Specs, outputs: Specs) -> Answer:
+    return all(1 not in dropwhile(lambda n: n == 1, spec.static_shape) for spec in inputs)
 
 
-def _short_vector(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    return _is_flat(inputs[0]) and inputs[0].size <= _SOFTMAX
+def _unit_strides(node: Node, inputs: Specs, outputs: Specs) -> Answer:
+    strides, options = _constant(inputs, 3), node.options
+    return None if strides is None else bool((strides == 1).all() and not options.ellipsis_mask | options.new_axis_mask)
 
 
-def _leading_ones(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    sizes = [*inputs[0].static_shape]
-    while sizes and sizes[0] == 1:
-        sizes.pop(0)
-    return 1 not in sizes
-
-
-def _unit_strides(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    strides = _constant(inputs, 3)
-    masks = _option(node, "ellipsis_mask"), _option(node, "new_axis_mask")
-    return None if strides is None else bool((strides == 1).all()) and not any(masks)
-
-
-def _not_said(node: Node, inputs: list[TensorSpec], outputs: list[TensorSpec]) -> Answer:
-    return None
-
-
-def _option(node: Node, name: str) -> Any:
-    return getattr(node.options, name)
-
-
-def _constant(inputs: list[TensorSpec], position: int) -> Array | None:
+def _constant(inputs: Specs, position: int) -> Array | None:
     return inputs[position].data if position < len(inputs) else None
+
+
+def _activations(inputs: Specs, outputs: Specs) -> Specs:
+    return [spec for spec in (*inputs, *outputs) if spec.data is None]
 
 
 def _is_flat(spec: TensorSpec) -> bool:
@@ -158,23 +114,31 @@ def _is_flat(spec: TensorSpec) -> bool:
 
 LIMITS: Mapping[str, Limit] = {
     "tensors of 8 bits with a scale": _eight_bits,
-    "fixed sizes, of the batch too": _fixed_sizes,
-    "only three dimensions, the innermost, larger than 1": _three_dimensions,
-    "constant weights and bias": _constant_parameters,
-    "no fused activation": _no_activation,
-    "the same dilation in x and y": _one_dilation,
-    "weights in the default format": _default_weights,
-    "an output of one dimension": _one_output_dimension,
+    "fixed sizes, of the batch too": lambda _, x, y: all(
+        spec.shape is not None and -1 not in (spec.shape_signature or ()) for spec in (*x, *y)
+    ),
+    "only three dimensions, the innermost, larger than 1": lambda _, x, y: all(
+        n == 1 for spec in _activations(x, y) for n in spec.static_shape[:-_INNER]
+    ),
+    "constant weights and bias": lambda _, x, y: all(spec.data is not None for spec in x[1:]),
+    "no fused activation": lambda node, x, y: node.options.fused_activation_function == ActivationFunctionType.NONE,
+    "the same dilation in x and y": lambda node, x, y: node.options.dilation_w_factor == node.options.dilation_h_factor,
+    "weights in the default format": lambda node, x, y: (
+        node.options.weights_format == FullyConnectedOptionsWeightsFormat.DEFAULT
+    ),
+    "an output of one dimension": lambda _, x, y: all(map(_is_flat, y)),
     "a constant only as one of two inputs, and only zeros": _zeros_alone,
-    "axes without the batch": _axes,
+    "axes without the batch": _axes_without_batch,
     "a multiple of 4 where the depth is reduced": _fourfold_depth,
     "no padding of the batch": _padded_inside,
     "no new first axis": _packed_inside,
-    "one alpha for each channel": _flat_alpha,
-    f"one dimension of at most {_SOFTMAX:,} elements": _short_vector,
+    "one alpha for each channel": lambda _, x, y: all(map(_is_flat, x[1:])),
+    f"one dimension of at most {_SOFTMAX:,} elements": lambda _, x, y: all(
+        _is_flat(spec) and spec.size <= _SOFTMAX for spec in x
+    ),
     "dimensions of 1 only in front": _leading_ones,
     "strides of 1, no ellipsis and no new axis": _unit_strides,
-    "sizes that it maps": _not_said,
+    "sizes that it maps": lambda _, x, y: None,
 }
 """What a limit says, and whether a node is within it."""
 OF_ALL = tuple(LIMITS)[:3]
