@@ -50,6 +50,8 @@ def _converted(content: bytes, convert: Callable[[list[str]], None]) -> bytes:
         model, onnx = Path(folder, "model.tflite"), Path(folder, "model.onnx")
         model.write_bytes(content)
         convert(["--tflite", str(model), "--output", str(onnx), "--opset", str(_OPSET)])
+        if not onnx.exists():
+            raise LiteclError("tf2onnx: it wrote no file")
         return onnx.read_bytes()
 
 
