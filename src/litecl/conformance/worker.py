@@ -1,7 +1,8 @@
 """A process that runs checks on a runtime, and may die: ``python -m litecl.conformance.worker``.
 
 It reads a request, a line of JSON, from stdin: {"runtime": {...}} for the runtime's description, or {"runtime": {...},
-"checks": [...]}; "rows": [...] asks it to minimize these rows' checks. A runtime is {"name": ...} or {"command": ...}.
+"checks": [...]}; "rows": [...] asks it to minimize these rows' checks. A runtime is {"name": ...} or {"command": ...},
+with "numbers" if these aren't the reference's.
 It writes {"described": ...}, or {"begin": CHECK} and {"row": ...} for each, to stdout, like ``litecl.verify.worker``.
 """
 
@@ -36,7 +37,8 @@ def main() -> int:
 
 
 def _runtime(given: Mapping[str, str]) -> Suspect:
-    runtime = command(given["command"]) if "command" in given else suspect(given["name"])
+    numbers: Any = given.get("numbers", "reference")
+    runtime = command(given["command"], numbers) if "command" in given else suspect(given["name"], numbers)
     if runtime.place is not None:
         raise LiteclError(f"{runtime.name}: it compiles files, and runs none: expected --table FILE")
     return runtime
