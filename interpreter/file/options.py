@@ -44,7 +44,7 @@ def decode_options(op: Op | ControlOp, table: Record | None) -> Any:
 
 
 def encode_options(options: object) -> Record | None:
-    """Return the table of a builtin's options, None for an operator without options."""
+    """Return the table of a builtin's options, None for an operator without options, or a RESHAPE by its operand."""
     if options is None or isinstance(options, NoOptions):
         return None
     if isinstance(options, RawOptions):
@@ -54,7 +54,7 @@ def encode_options(options: object) -> Record | None:
         raise ModelError(f"options {type(options).__name__} are not a table of the schema")
     values = {name: _encoded(value) for name, value in vars(options).items()}
     if table == "ReshapeOptions" and not values["new_shape"]:
-        del values["new_shape"]  # OpenVINO takes an empty one, not the operand, for the shape
+        return None  # OpenVINO takes an empty one, not the operand, for the shape; tf2onnx refuses a table without one
     return Record(table, **values)
 
 

@@ -1,9 +1,11 @@
 """ONNX Runtime's CPU provider, on the ONNX model that tf2onnx makes of a ``.tflite`` file."""
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +21,12 @@ from litecl.perf.peers.positional import Positional, Shapes, positions
 PACKAGES = {"onnxruntime": "onnxruntime", "tf2onnx": "tf2onnx", "tensorflow": "tensorflow"}
 _OPSET = 18  # the newest of tf2onnx 1.17
 _TIMEOUT_S = 600
+_NOISE = re.compile(
+    r"^\[ONNXRuntimeError\] : \d+ : \w+ : |This is an invalid model\. |.*, Error |/onnxruntime_src/\S+:\d+ "
+    r"|(Error in execution: )?Non-zero status code returned while running | Name:'.*' Status Message:"
+)
+"""Codes, files and names that say nothing of the reason."""
+_QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def load(content: bytes, num_threads: int) -> Runtime:
@@ -26,22 +34,50 @@ def load(content: bytes, num_threads: int) -> Runtime:
     return Positional(content, partial(_Compiled, converted(content), num_threads))
 
 
+def load_here(content: bytes) -> Runtime:
+    """Return the model for one thread, converted in this process: for many small models in a process that may die."""
+    return Positional(content, partial(_Compiled, _converted(content, _convert_here), 1))
+
+
 @lru_cache(maxsize=1)
 def converted(content: bytes) -> bytes:
     """Convert a ``.tflite`` file to ONNX, in a process of its own, since tf2onnx loads TensorFlow."""
+    return _converted(content, _convert_apart)
+
+
+def _converted(content: bytes, convert: Callable[[list[str]], None]) -> bytes:
     with TemporaryDirectory() as folder:
         model, onnx = Path(folder, "model.tflite"), Path(folder, "model.onnx")
         model.write_bytes(content)
-        files = ["--tflite", str(model), "--output", str(onnx)]
-        command = [sys.executable, "-m", "tf2onnx.convert", *files, "--opset", str(_OPSET)]
-        quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
-        try:
-            ended = subprocess.run(command, capture_output=True, text=True, env=quiet, timeout=_TIMEOUT_S)
-        except subprocess.TimeoutExpired as error:
-            raise LiteclError(f"tf2onnx did not end in {_TIMEOUT_S} s") from error
-        if ended.returncode or not onnx.exists():
-            raise LiteclError(f"tf2onnx: {(ended.stderr.strip() or str(ended.returncode)).splitlines()[-1]}")
+        convert(["--tflite", str(model), "--output", str(onnx), "--opset", str(_OPSET)])
+        if not onnx.exists():
+            raise LiteclError("tf2onnx: it wrote no file")
         return onnx.read_bytes()
+
+
+def _convert_apart(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "tf2onnx.convert", *arguments]
+    try:
+        ended = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, **_QUIET}, timeout=_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LiteclError(f"tf2onnx did not end in {_TIMEOUT_S} s") from error
+    if ended.returncode:
+        raise LiteclError(f"tf2onnx: {(ended.stderr.strip() or str(ended.returncode)).splitlines()[-1]}")
+
+
+def _convert_here(arguments: list[str]) -> None:
+    os.environ.update(_QUIET)
+    from tf2onnx import convert
+
+    given, sys.argv = sys.argv, ["tf2onnx", *arguments]
+    try:
+        convert.main()
+    except (Exception, SystemExit) as error:  # of any type
+        raise LiteclError(f"tf2onnx: {error}") from error
+    finally:
+        sys.argv = given
 
 
 def module() -> Any:
@@ -70,9 +106,9 @@ class _Compiled:
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
         options.log_severity_level = 3  # errors
         options.add_session_config_entry("session.force_spinning_stop", "1")  # its threads would disturb the next turn
-        self._session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        content = model.SerializeToString()
+        with _short():
+            self._session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         results = [each.name for each in self._session.get_outputs()]
         self._outputs = positions("outputs", outputs, [[name] for name in results])
         self._inputs = [inputs[at] for at in where]
@@ -84,12 +120,13 @@ class _Compiled:
     def set(self, position: int, value: Array) -> None:
         """Set an input."""
         name = self._inputs[position]
-        self._values[name] = np.ascontiguousarray(value)  # the binding only points to it
+        self._values[name] = np.asarray(value, order="C")  # a scalar stays one; the binding only points to it
         self._binding.bind_cpu_input(name, self._values[name])
 
     def run(self) -> None:
         """Run the model."""
-        self._session.run_with_iobinding(self._binding)
+        with _short():
+            self._session.run_with_iobinding(self._binding)
 
     def get(self, position: int) -> Array:
         """Return a copy of an output."""
@@ -97,3 +134,12 @@ class _Compiled:
 
     def reset(self) -> None:
         """Do nothing: the model has no variables."""
+
+
+@contextmanager
+def _short() -> Iterator[None]:
+    """Raise ONNX Runtime's errors as LiteclError with the reason alone."""
+    try:
+        yield
+    except Exception as error:  # it has several types, derived from this one
+        raise LiteclError(_NOISE.sub("", str(error))) from error

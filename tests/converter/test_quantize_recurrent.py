@@ -191,6 +191,25 @@ def test_states_as_variables_in_tflite_micro(name: str) -> None:
         invoke(tflite_micro.load(zeroed), [x])
 
 
+@pytest.mark.parametrize("name", _LAYERS)
+def test_vela_places_integer_layers_on_the_npu(name: str) -> None:
+    pytest.importorskip("ethosu", reason="needs Vela: pip install ethos-u-vela")
+    from litecl.conformance import vela
+
+    model = _model(*_LAYERS[name]())
+    how = Quantization(activations="int8", data=_samples(1), strict=True, input_type="int8", output_type="int8")
+    zeroed = Converter.from_keras_model(model, quantize=how).convert()
+    content = Converter.from_keras_model(model, quantize=how, lstm="variables").convert()
+    on_npu = {"UNIDIRECTIONAL_SEQUENCE_LSTM", "STRIDED_SLICE", "FULLY_CONNECTED"}
+    others = [
+        [node for node in read(file).subgraphs[0].nodes if node.op.name not in on_npu] for file in (zeroed, content)
+    ]
+    placements = [vela.place(file) for file in (zeroed, content)]
+    assert [placement.cpu for placement in placements] == [len(nodes) for nodes in others]
+    assert all(placement.npu > _STEPS for placement in placements)  # several operators for each step
+    assert {node.op.name for node in others[1]} <= {"REVERSE_V2"}
+
+
 def _integers() -> list[Array]:
     random = np.random.default_rng(1)
     return [random.integers(-128, 128, (1, _STEPS, _FEATURES)).astype(np.int8) for _ in range(4)]

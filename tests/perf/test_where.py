@@ -4,12 +4,13 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from litecl.conformance import tflite_micro
-from litecl.conformance.runtimes import Suspect
+from litecl.conformance.runtimes import Suspect, suspect
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.file.reader import read
@@ -20,17 +21,34 @@ from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.unary import NEG
 from litecl.interpreter.schema import ActivationFunctionType
+from litecl.perf.peers import PEERS
 from litecl.verify.catalogue import named_cases
-from litecl.where import page, places, specimens, table
+from litecl.where import edgetpu, page, places, specimens, table
 from litecl.where.kinds import Kind, kind_of, type_of
 from litecl.where.making import observed
 from litecl.where.observe import Seen, observe
-from litecl.where.table import DIFFERS, REFUSES, ROUNDS, RUNS, SAME, UNKNOWN, Record, Runtime, Table, recorded, verdict
+from litecl.where.table import (
+    DIFFERS,
+    LEFT,
+    PLACED,
+    REFUSES,
+    ROUNDS,
+    RUNS,
+    SAME,
+    UNKNOWN,
+    Record,
+    Runtime,
+    Table,
+    recorded,
+    verdict,
+)
 from support.build import Graph, model, randn
 from support.command import RNG, data, failure, text
 
 ROOT = Path(__file__).resolve().parents[2]
 _SEEN = Seen("case", "ADD | float32[1] | float32[1] | ", 2, numbers=5000)
+
+_ON_NPU, _ON_CPU = replace(_SEEN, npu=True), replace(_SEEN, npu=False, refused="Unsupported opType")
 
 
 def _two(shape: tuple[int, ...], other: tuple[int, ...], function: ActivationFunctionType) -> Model:
@@ -73,7 +91,7 @@ def test_the_new_shape_of_a_reshape_counts_where_its_operand_has_another(
     assert (kind(option) == kind(())) is is_like_none
     known = table.shipped()
     statuses = {known.verdict(name, kind(option), 1).status for name in known.runtimes}
-    assert statuses == {SAME if is_like_none else UNKNOWN}
+    assert statuses == ({SAME, LEFT} if is_like_none else {UNKNOWN})  # Vela leaves floats to the CPU
 
 
 def test_every_case_has_a_kind_that_can_be_read_back() -> None:
@@ -139,6 +157,10 @@ def test_what_a_runtime_does_is_seen() -> None:
         (Record().plus(replace(_SEEN, refused="no")), REFUSES, np.inf, np.inf),
         (Record().plus(_SEEN, died=True), REFUSES, np.inf, np.inf),
         (Record().plus(_SEEN).plus(replace(_SEEN, refused="no")), UNKNOWN, np.inf, np.inf),
+        (Record().plus(_ON_NPU), PLACED, np.inf, np.inf),
+        (Record().plus(_ON_CPU), LEFT, np.inf, np.inf),
+        (Record().plus(_ON_NPU).plus(_ON_CPU), UNKNOWN, np.inf, np.inf),
+        (Record().plus(_ON_NPU).plus(_ON_NPU, died=True), UNKNOWN, np.inf, np.inf),
     ],
 )
 def test_verdicts(record: Record, status: str, steps: float, relative: float) -> None:
@@ -203,7 +225,7 @@ def test_places_say_what_to_change() -> None:
     plain = replace(kind, options=tuple(o.replace("TANH", "NONE") for o in kind.options))
     seen = [replace(_SEEN, kind=str(kind), refused="no TANH"), replace(_SEEN, kind=str(plain))]
     known = Table().with_runtime(Runtime("r", "r", "1", "", "", 2), recorded((one, False) for one in seen))
-    first, second = places.where(built, known)
+    first, second = places.where(built, known, ["r"])
     assert (first.verdicts["r"].status, first.verdicts["r"].reason) == (REFUSES, "no TANH")
     assert first.changes == {"r": ("fused_activation_function=NONE",)}
     assert (second.verdicts["r"].status, second.changes) == (UNKNOWN, {})
@@ -270,10 +292,94 @@ def test_convert_checks_for_a_runtime(tmp_path: Path, capsys: pytest.CaptureFixt
     assert len(read(out.read_bytes()).subgraphs[0].nodes) == 2
 
 
+@pytest.mark.parametrize(
+    ("case", "status", "reason"),
+    [
+        ("CONV_2D/INT8 x INT8, 1x1, stride 2", PLACED, ""),
+        ("CONV_2D/INT8 x INT8, dilation 2 by 3", LEFT, "the same dilation"),
+        ("CONV_2D/INT8 x INT8, 1x1", LEFT, "three dimensions"),
+        ("AVERAGE_POOL_2D/INT8, RELU6", LEFT, "no fused activation"),
+        ("CONCATENATION/quantized INT8", PLACED, ""),
+        ("FULLY_CONNECTED/INT8, 1 x 17 x 33", PLACED, ""),
+        ("FULLY_CONNECTED/INT8, 3 x 17 x 33", LEFT, "an output of one dimension"),
+        ("MEAN/INT8 axes (1, 2)", LEFT, "a multiple of 4"),
+        ("PAD/quantized INT8", PLACED, ""),
+        ("PACK/quantized INT8", UNKNOWN, "no new first axis"),
+        ("PRELU/INT8 one scale", LEFT, "one alpha"),
+        ("REDUCE_MAX/INT8 axes (0,)", UNKNOWN, "axes without the batch"),
+        ("RESHAPE/quantized INT8", UNKNOWN, "sizes that it maps"),
+        ("SOFTMAX/INT8 to INT8 0.05 1.0 (20, 7)", LEFT, "one dimension"),
+        ("SQUEEZE/quantized INT8", LEFT, "in front"),
+        ("STRIDED_SLICE/quantized INT8", PLACED, ""),
+        ("UNIDIRECTIONAL_SEQUENCE_LSTM/batch first, projection", PLACED, ""),
+        ("ADD/INT8 large", PLACED, ""),
+        ("ADD/131", LEFT, "8 bits"),
+        ("ARG_MAX/equal elements", LEFT, "no ARG_MAX"),
+        ("TRANSPOSE/quantized INT8", UNKNOWN, "only an early form is known"),
+    ],
+)
+def test_the_edge_tpu_by_its_list(case: str, status: str, reason: str) -> None:
+    graph = specimens.of_case(case).graph
+    answer = edgetpu.verdict(graph, graph.nodes[0])
+    assert (answer.status, reason in answer.reason) == (status, True), answer
+
+
+@pytest.mark.parametrize(
+    ("case", "change", "status"),
+    [
+        ("CONV_2D/INT8 x INT8, 1x1, stride 2", {"shape_signature": (-1, 5, 4, 3)}, LEFT),
+        ("CONCATENATION/quantized INT8", {"data": np.int8([[7, 7, 7]])}, LEFT),
+    ],
+)
+def test_the_edge_tpu_and_what_is_fixed(case: str, change: dict[str, Any], status: str) -> None:
+    graph = specimens.of_case(case).graph
+    first = graph.nodes[0].inputs[0]
+    tensors = tuple(replace(spec, **change) if t == first else spec for t, spec in enumerate(graph.tensors))
+    assert edgetpu.verdict(replace(graph, tensors=tensors), graph.nodes[0]).status == status
+
+
+def test_every_limit_of_the_edge_tpu_is_used() -> None:
+    assert {*edgetpu.LIMITS} == {*edgetpu.OF_ALL, *(text for texts in edgetpu.OPERATORS.values() for text in texts)}
+
+
+def test_vela_places_and_leaves_nodes() -> None:
+    pytest.importorskip("ethosu", reason="needs Vela: pip install ethos-u-vela")
+    cases = (
+        "CONV_2D/INT8 x INT8, 1x1, stride 2",
+        "UNIQUE/" + next(name for name in named_cases() if name.startswith("UNIQUE/")).partition("/")[2],
+    )
+    placed, left = (observe(specimens.of_case(case), suspect("vela")) for case in cases)
+    assert placed is not None and placed.npu and placed.refused is None
+    assert left is not None and left.npu is False and left.refused == "Unsupported opType"
+
+
+def test_a_compiler_runs_no_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ethosu", reason="needs Vela: pip install ethos-u-vela")
+    assert "expected --table FILE" in failure(capsys, "verify", "--runtime", "vela", "--ops", "ABS", "--quick")
+    (path := tmp_path / "m.tflite").write_bytes(write(specimens.of_case("CONV_2D/INT8 x INT8, 1x1, stride 2").model))
+    answer = data(capsys, "where", path, "--runtime", "vela", "--runtime", "edgetpu", "--measure")
+    assert {name: one["status"] for name, one in answer["nodes"][0]["runtimes"].items()} == {
+        "vela": PLACED,
+        "edgetpu": PLACED,
+    }
+    assert [(one["runtime"], one["placed"]) for one in answer["measured"]] == [("vela", "1 operator on the NPU")]
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize(("runtime", "package"), [("tflite_micro", "tflite-micro"), ("openvino", "openvino")])
+def test_onnx_runtime_takes_scalars() -> None:
+    for package in PEERS["onnxruntime"].packages:
+        pytest.importorskip(package, reason=f"needs {package}: pip install {package}")
+    ((seen, _),) = observed("onnxruntime", ["ABS/rank 0"], 120, lambda: None)
+    assert seen.refused is None and not seen.wrong
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("runtime", "package"),
+    [("tflite_micro", "tflite-micro"), ("openvino", "openvino"), ("onnxruntime", "tf2onnx")],
+)
 def test_other_runtimes_run_and_refuse_cases(runtime: str, package: str) -> None:
-    pytest.importorskip(runtime, reason=f"needs {package}: pip install {package}")
+    pytest.importorskip(package.replace("-", "_"), reason=f"needs {package}: pip install {package}")
     runs = next(name for name, case in named_cases().items() if case.op.name == "RELU" and case.inputs[0].dtype == "f4")
     refused = next(name for name in named_cases() if name.startswith("STABLEHLO_RNG_BIT_GENERATOR/"))
     (ran, _), (stopped, died) = observed(runtime, [runs, refused], 120, lambda: None)

@@ -1,6 +1,6 @@
 """``litecl where`` on public models: every statement about a node is true of the runtime itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,10 +10,10 @@ from litecl.interpreter.errors import MissingExtra
 from litecl.interpreter.file.reader import read
 from litecl.where import specimens, table
 from litecl.where.making import observed
-from litecl.where.measure import measure
+from litecl.where.measure import Measured, measure
 from litecl.where.observe import Seen
-from litecl.where.places import where
-from litecl.where.table import REFUSES, SAME, UNKNOWN, Verdict
+from litecl.where.places import Place, where
+from litecl.where.table import LEFT, PLACED, REFUSES, SAME, UNKNOWN, Verdict
 from support.shared import model_file
 
 MODELS = (
@@ -68,6 +68,8 @@ def check(path: Path, runtime: str, known: table.Table, folder: Path) -> tuple[l
     refuses = [place.kind for place in places.values() if place.verdicts[runtime].status == REFUSES]
     if refuses and measure(content, runtime, 0, 120).refused is None:
         false.append(f"{path.name} runs, with {refuses}")
+    if runtime == "vela":
+        false += _against_placement(path.name, places, measure(content, runtime, 0, 120))
     for one, died in seen:
         place = places[int(one.name.rpartition("#")[2])]
         verdict = place.verdicts[runtime]
@@ -76,10 +78,23 @@ def check(path: Path, runtime: str, known: table.Table, folder: Path) -> tuple[l
     return false, counts
 
 
+def _against_placement(name: str, places: Mapping[int, Place], whole: Measured) -> Iterator[str]:
+    """Yield how the compilation of the whole model contradicts the places of its nodes."""
+    statuses = {place.verdicts["vela"].status for place in places.values()}
+    if LEFT in statuses and not whole.refused and "on the CPU" not in whole.placed:
+        yield f"{name}: some nodes are left to the CPU, but: {whole}"
+    if statuses == {PLACED} and (whole.refused or "on the CPU" in whole.placed):
+        yield f"{name}: all nodes are placed, but: {whole}"
+
+
 def _against(verdict: Verdict, seen: Seen, died: bool) -> Iterator[str]:
     """Yield how what was seen contradicts a verdict."""
-    stopped = died or seen.refused is not None
+    stopped = died or (seen.refused is not None and seen.npu is None)
     if verdict.status == UNKNOWN:
+        return
+    if verdict.status in (PLACED, LEFT):
+        if seen.npu is not (verdict.status == PLACED):
+            yield f"but npu is {seen.npu}: {seen.refused}"
         return
     if verdict.status == REFUSES:
         if not stopped:

@@ -9,8 +9,9 @@ from rich.table import Table as RichTable
 from litecl.cli.command import progress
 from litecl.cli.tables import line, lines, number, table, titled
 from litecl.interpreter.errors import ModelError
+from litecl.where import edgetpu
 from litecl.where.measure import Measured, measure
-from litecl.where.places import Place
+from litecl.where.places import Place, runtimes_of
 from litecl.where.table import Table
 
 _MOST = 4  # nodes to name
@@ -23,11 +24,11 @@ def full_name(name: str) -> str:
 
 
 def names_of(given: Sequence[str], known: Table) -> list[str]:
-    """Return runtimes of a table by name, all by default. Raises ModelError for another name."""
+    """Return runtimes of a table and of lists by name, all by default. Raises ModelError for another name."""
     names = [full_name(name) for name in given]
-    if unknown := [name for name in names if name not in known.runtimes]:
-        raise ModelError(f"runtime {unknown[0]}: expected one of {', '.join(known.runtimes)}")
-    return [*dict.fromkeys(names)] or [*known.runtimes]
+    if unknown := [name for name in names if name not in runtimes_of(known)]:
+        raise ModelError(f"runtime {unknown[0]}: expected one of {', '.join(runtimes_of(known))}")
+    return [*dict.fromkeys(names)] or [*runtimes_of(known)]
 
 
 def shown_nodes(nodes: Sequence[str]) -> str:
@@ -48,12 +49,14 @@ def notes(places: Sequence[Place], names: Sequence[str]) -> list[RenderableType]
                 rows.setdefault(key, []).append(str(place.node))
     for (name, op, answer, changes), nodes in rows.items():
         view.add_row(name, shown_nodes(nodes), op, line(answer), lines(changes.splitlines()))
-    return [titled("refused or computed otherwise, and the nearest nodes that run", view)] if rows else []
+    title = "refused, computed otherwise or left to the CPU, and the nearest nodes that run"
+    return [titled(title, view)] if rows else []
 
 
 def measured(content: bytes, names: Sequence[str], seed: int, timeout_s: float) -> list[Measured]:
-    """Run a model in runtimes, those that are installed."""
+    """Run a model in runtimes, those that are installed; without those of which only a list is known."""
     results = []
+    names = [name for name in names if name != edgetpu.RUNTIME.name]
     with progress("measuring", len(names)) as tick:
         for name in names:
             results.append(measure(content, name, seed, timeout_s))
@@ -67,6 +70,8 @@ def measured_view(measured: Sequence[Measured]) -> RichTable:
     for one in measured:
         if one.refused is not None:
             view.add_row(one.runtime, "", "", "", "", line(one.refused))
+        if one.placed:
+            view.add_row(one.runtime, "", "", "", "", line(one.placed))
         for name, apart in one.outputs.items():
             view.add_row(one.runtime, line(name), *_figures(apart), line(str(apart["wrong"])))
     return view

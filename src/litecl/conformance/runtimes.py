@@ -8,18 +8,20 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from typing import Any
 
 from litecl.bisection.runners import Run, run
-from litecl.conformance import tflite_micro
+from litecl.conformance import tflite_micro, vela
 from litecl.conformance.program import Program
+from litecl.conformance.vela import Placement
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, MissingExtra
 from litecl.interpreter.numbers import Numbers
 from litecl.perf.contenders import typed_errors
 from litecl.perf.feeds import Runtime
-from litecl.perf.peers import PEERS, litert, openvino
+from litecl.perf.peers import PEERS, litert, onnxruntime, openvino
 from litecl.perf.peers.litert import LITERT_REFERENCE, RESOLVERS, peer_name
 
-LITECL, TFLITE_MICRO, OPENVINO = "litecl", "tflite_micro", "openvino"
+LITECL, TFLITE_MICRO, VELA = "litecl", "tflite_micro", "vela"
+_OPENVINO, _ONNXRUNTIME = "openvino", "onnxruntime"
 _EXACT = ((LITERT_REFERENCE, "reference"), (LITECL, "reference"), (LITECL, "tflm"), (TFLITE_MICRO, "tflm"))
 _LITERT_MODULE = "ai_edge_litert.interpreter"
 _MODULES = {LITECL: "litecl", "tflite_runtime": "tflite_runtime.interpreter"} | dict.fromkeys(RESOLVERS, _LITERT_MODULE)
@@ -29,8 +31,8 @@ _MODULES = {LITECL: "litecl", "tflite_runtime": "tflite_runtime.interpreter"} | 
 class Suspect:
     """A runtime under test: ``name`` as on the command line, the package and its version.
 
-    load: creates an interpreter from a file's content; None for a program. numbers: of the interpreter that it is
-    compared with.
+    load: creates an interpreter from a file's content; None for a program and a compiler. numbers: of the interpreter
+    that it is compared with. place: compiles a file.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Suspect:
     load: Callable[[bytes], Runtime] | None = None
     program: Program | None = None
     numbers: Numbers = "reference"
+    place: Callable[[bytes], Placement] | None = None
 
     @property
     def steps(self) -> int:
@@ -70,8 +73,8 @@ class Suspect:
 
 def suspect(name: str, numbers: Numbers = "reference") -> Suspect:
     """Return a runtime: ``litert``, ``litert-reference`` (its reference kernels), ``litecl`` (its default device),
-    ``tflite_micro``, ``openvino``, ``tflite_runtime``, or the path of a module with a class ``Interpreter`` like
-    tf.lite's. numbers: of litecl, as suspect and as reference.
+    ``tflite_micro``, ``openvino``, ``onnxruntime`` (by tf2onnx), ``vela`` (a compiler), ``tflite_runtime``, or the path
+    of a module with a class ``Interpreter`` like tf.lite's. numbers: of litecl, as suspect and as reference.
 
     Raises MissingExtra for a module that isn't installed, LiteclError for one without that class.
     """
@@ -81,9 +84,14 @@ def suspect(name: str, numbers: Numbers = "reference") -> Suspect:
 def _suspect(name: str, numbers: Numbers) -> Suspect:
     if name == TFLITE_MICRO:
         return Suspect(name, name, _version(tflite_micro.module(), name), tflite_micro.load)
-    if name == OPENVINO:
+    if name == VELA:
+        return Suspect(name, "ethosu", _version(vela.module(), "ethosu"), place=vela.place)
+    if name in (_OPENVINO, _ONNXRUNTIME):
         PEERS[name].require(name)
+    if name == _OPENVINO:
         return Suspect(name, name, PEERS[name].version, partial(openvino.load, num_threads=1))
+    if name == _ONNXRUNTIME:
+        return Suspect(name, name, f"{PEERS[name].version} by tf2onnx {version('tf2onnx')}", onnxruntime.load_here)
     path = _MODULES.get(name, name)
     try:
         module = importlib.import_module(path)

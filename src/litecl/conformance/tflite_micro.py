@@ -1,8 +1,5 @@
 """tflite-micro's interpreter from its Python package, as a ``Runtime``."""
 
-import os
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -10,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl.conformance.printed import printed
 from litecl.interpreter.errors import LiteclError, MissingExtra
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
@@ -68,17 +66,11 @@ class _Compiled:
 
 @contextmanager
 def _its_words() -> Iterator[None]:
-    """Raise errors as LiteclError with the reason, which the package writes to stderr."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with tempfile.TemporaryFile("w+", errors="replace") as words:
-        os.dup2(words.fileno(), 2)
-        try:
+    """Raise errors as LiteclError with the reason, which the package prints."""
+    lines: list[str] = []
+    try:
+        with printed() as lines:
             yield
-        except (RuntimeError, ValueError, TypeError) as error:
-            words.seek(0)
-            lines = [line.strip() for line in words if line.strip()]
-            raise LiteclError(lines[0] if lines else str(error)) from error
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+    except (RuntimeError, ValueError, TypeError) as error:
+        words = [line.strip() for line in lines if line.strip()]
+        raise LiteclError(words[0] if words else str(error)) from error

@@ -38,7 +38,10 @@ def main() -> int:
 
 def _runtime(given: Mapping[str, str]) -> Suspect:
     numbers: Any = given.get("numbers", "reference")
-    return command(given["command"], numbers) if "command" in given else suspect(given["name"], numbers)
+    runtime = command(given["command"], numbers) if "command" in given else suspect(given["name"], numbers)
+    if runtime.place is not None:
+        raise LiteclError(f"{runtime.name}: it compiles files, and runs none: expected --table FILE")
+    return runtime
 
 
 def _run(names: Sequence[str], runtime: Suspect, tell: Tell) -> None:

@@ -12,16 +12,16 @@ from litecl.conformance.runtimes import Suspect
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.perf.feeds import labels, random_inputs
+from litecl.perf.peers import PEERS
 from litecl.where.making import ask
 from litecl.where.observe import apart, loaded, run
 
-PACKAGES = {
-    "litert": ("ai_edge_litert", "ai-edge-litert"),
-    "litert-reference": ("ai_edge_litert", "ai-edge-litert"),
-    "tflite_micro": ("tflite_micro", "tflite-micro"),
-    "openvino": ("openvino", "openvino"),
+PACKAGES: Mapping[str, Mapping[str, str]] = {
+    **{name: peer.packages for name, peer in PEERS.items()},
+    "tflite_micro": {"tflite_micro": "tflite-micro"},
+    "vela": {"ethosu": "ethos-u-vela"},
 }
-"""A runtime's module and package."""
+"""A runtime's packages by module."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Measured:
     does.
 
     outputs: by name, the share of numbers that differ, the largest difference of integers in steps, and of floats
-    relative to the largest magnitude; or what is wrong.
+    relative to the largest magnitude; or what is wrong. placed: how many operators a compiler places on its NPU.
     """
 
     runtime: str
@@ -38,13 +38,14 @@ class Measured:
     refused: str | None
     outputs: Mapping[str, Mapping[str, Any]]
     installed: bool = True
+    placed: str = ""
 
 
 def measure(content: bytes, runtime: str, seed: int, timeout_s: float) -> Measured:
     """Run a model on random inputs in a process of its own."""
-    module, package = PACKAGES.get(runtime, (runtime, runtime))
-    if find_spec(module) is None:
-        return Measured(runtime, "", f"not installed: pip install {package}", {}, installed=False)
+    packages = PACKAGES.get(runtime, {runtime: runtime})
+    if not all(map(find_spec, packages)):
+        return Measured(runtime, "", f"not installed: pip install {' '.join(packages.values())}", {}, installed=False)
     with TemporaryDirectory(prefix="litecl-where-") as folder:
         (path := Path(folder, "model.tflite")).write_bytes(content)
         try:
@@ -56,12 +57,17 @@ def measure(content: bytes, runtime: str, seed: int, timeout_s: float) -> Measur
 
 def measured(content: bytes, suspect: Suspect, seed: int) -> dict[str, Any]:
     """Run a model in this process; return the fields of ``Measured``. Raises LiteclError if litecl refuses it."""
+    answer: dict[str, Any] = {"runtime": suspect.name, "version": suspect.version, "refused": None, "outputs": {}}
+    if suspect.place is not None:
+        try:
+            return answer | {"placed": str(suspect.place(content))}
+        except LiteclError as error:
+            return answer | {"refused": first_line(error)}
     reference = Interpreter(model_content=content)
     details = reference.get_input_details()
     values = random_inputs(details, seed)
     feeds = [values[label] for label in labels(details)]
     expected = run(reference, feeds)
-    answer: dict[str, Any] = {"runtime": suspect.name, "version": suspect.version, "refused": None, "outputs": {}}
     try:
         got = run(loaded(suspect, content), feeds)
     except Exception as error:  # every runtime has its own

@@ -1,7 +1,7 @@
 """Runs a model of one node on a runtime, several times, and compares it with litecl's interpreter."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from litecl.comparison import difference, distances, is_float
 from litecl.conformance.judge import first_line
 from litecl.conformance.runtimes import Suspect
+from litecl.conformance.vela import Placement
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
@@ -33,7 +34,8 @@ class Seen:
     kind: of its node; version: of the operator. refused: its message; None if it ran. numbers: compared; differing: of
     these. steps: the largest difference of integers; relative: of floats, relative to the largest magnitude. wrong: a
     difference that isn't a number: another shape, or infinities. special: whether its inputs or results have NaN,
-    infinities, or numbers near the limits of their type.
+    infinities, or numbers near the limits of their type. npu: whether a compiler places it on its NPU; False for the
+    CPU, then refused says why.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Seen:
     relative: float = 0.0
     wrong: str = ""
     special: bool = False
+    npu: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -63,6 +66,8 @@ def observe(specimen: Specimen, suspect: Suspect) -> Seen | None:
     node within a model.
     """
     seen, content = unseen(specimen), write(specimen.model)
+    if suspect.place is not None:
+        return _placed(seen, suspect.place, content)
     reference = Interpreter(model_content=content)
     theirs: Any = None
     for feeds in draws(specimen, _DRAWS):
@@ -89,9 +94,17 @@ def observe(specimen: Specimen, suspect: Suspect) -> Seen | None:
     return seen
 
 
+def _placed(seen: Seen, place: Callable[[bytes], Placement], content: bytes) -> Seen:
+    try:
+        placement = place(content)
+    except LiteclError as error:
+        return replace(seen, refused=first_line(error))
+    return replace(seen, npu=not placement.cpu, refused="; ".join(placement.reasons) if placement.cpu else None)
+
+
 def loaded(suspect: Suspect, content: bytes) -> Any:
     """Load a model on a runtime."""
-    assert suspect.load is not None, "a program can't be observed"
+    assert suspect.load is not None, "a program or a compiler can't be loaded"
     runtime = suspect.load(content)
     runtime.allocate_tensors()
     return runtime

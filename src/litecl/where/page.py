@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from litecl.where import edgetpu
 from litecl.where.kinds import Kind, type_of
 from litecl.where.measure import PACKAGES
 from litecl.where.table import CLOSE, FAR, FEWEST, Record, Table, shipped
@@ -20,6 +21,7 @@ the `model.tflite` of these commands.
     litecl where model.tflite
     litecl where model.tflite --runtime tflite_micro --nodes
     litecl where model.tflite --measure             # also runs the model in the runtimes that are installed
+    litecl convert model.tflite -o int8.tflite --quantize integer --check vela,edgetpu,onnxruntime
 
 | answer | meaning |
 |---|---|
@@ -29,6 +31,7 @@ the `model.tflite` of these commands.
 | differs, 4 steps | the difference was larger; its limit is the next power of two, or of ten for floats |
 | differs, by far | by more than a tenth of the largest magnitude, or another shape, or infinities |
 | runs | it runs; fewer than {fewest} numbers were compared |
+| on the NPU, on the CPU | a compiler placed all cases that are like the node on its NPU, or left them to the CPU |
 | refuses | all cases that are like the node raised an error, or ended the process |
 | not known | no case is like it, or only some of them ran |
 
@@ -38,6 +41,14 @@ numbers among the options as 0, 1, above or below. litecl never infers an answer
 unless the runtime says of all cases of an operator that it lacks the operator. A node is judged by itself: a runtime
 that refuses one node refuses the file, and one that fuses nodes may round differently. `--measure` runs the whole model
 on random inputs.
+
+onnxruntime runs what tf2onnx makes of a file. vela is Arm's compiler for Ethos-U NPUs, for an Ethos-U55 with 256
+multiply-adds per cycle, its default. Where it places a node depends on sizes too, which the cases may not have:
+`--measure` compiles the whole model.
+
+edgetpu is the compiler of Coral's Edge TPU, by [its published list]({edgetpu}), as
+it was copied on other pages, in parts in an early form; the compiler was not run. It maps nodes up to the first that it
+can't map; that one and those after it run on the CPU.
 
 `litecl verify --runtime NAME --table FILE` makes such a table, from litecl's cases of all operators, and with
 `--models` from the nodes of models; `litecl where --table FILE` uses it. `litecl convert --check tflite_micro` applies
@@ -49,6 +60,12 @@ The names are those of `--runtime`. `pip install` the package to run `--measure`
 
 """
 _OPERATORS = """
+## The Edge TPU
+
+| operators | limits |
+|---|---|
+{limits}
+
 ## Operators
 
 By operator and types; `*` stands for a scale, `**` for a scale of each slice, `*#` for scales of blocks. A cell has the
@@ -60,11 +77,21 @@ counts kinds of nodes, with other options, ranks or scales.
 
 def markdown(table: Table) -> str:
     """Return the page."""
-    head = _HEAD.replace("{fewest}", f"{FEWEST:,}")
+    head = _HEAD.replace("{fewest}", f"{FEWEST:,}").replace("{edgetpu}", edgetpu.SOURCE)
     runtimes = [*_lines(("name", "package", "version", "processor", "date", "cases and nodes"), _runtimes(table))]
     names = [*table.runtimes]
     operators = [*_lines(("operator", "types", *names), _rows(table, names))]
-    return head + "\n".join(runtimes) + "\n" + _OPERATORS + "\n".join(operators) + "\n"
+    limits = "\n".join(f"| {', '.join(ops)} | {'; '.join(texts)} |" for texts, ops in _limits().items())
+    return head + "\n".join(runtimes) + "\n" + _OPERATORS.replace("{limits}", limits) + "\n".join(operators) + "\n"
+
+
+def _limits() -> Mapping[tuple[str, ...], list[str]]:
+    """Return the Edge TPU's operators by their limits."""
+    ops: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    ops[edgetpu.OF_ALL] = ["all"]
+    for op, texts in edgetpu.OPERATORS.items():
+        ops[texts or ("none",)].append(op)
+    return ops
 
 
 def _lines(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[str]:
@@ -74,7 +101,7 @@ def _lines(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[st
 
 
 def _runtimes(table: Table) -> Iterator[Sequence[str]]:
-    packages = dict(PACKAGES.values())
+    packages = {module: package for each in PACKAGES.values() for module, package in each.items()}
     for r in table.runtimes.values():
         yield r.name, packages.get(r.package, r.package), r.version, r.processor, r.date, f"{r.specimens:,}"
 
@@ -99,12 +126,21 @@ def types_of(kind: Kind) -> str:
 def _cell(records: Sequence[Record]) -> str:
     if not records:
         return ""
+    if any(r.npu + r.cpu for r in records):
+        return _placed(records)
     refused = [r for r in records if r.refused + r.died]
     if len(refused) == len(records):
         return "refuses"
     ran = [r for r in records if not r.refused + r.died]
     text = _apart(ran)
     return f"{text}; {len(refused)} of {len(records)} refused" if refused else text
+
+
+def _placed(records: Sequence[Record]) -> str:
+    placed, left = sum(r.npu == r.cases for r in records), sum(r.cpu > 0 for r in records)
+    if not placed:
+        return "CPU"
+    return f"NPU; {len(records) - placed} of {len(records)} CPU" if left else "NPU"
 
 
 def _apart(records: Sequence[Record]) -> str:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.graph import Model, Node
+from litecl.interpreter.graph import Model, Node, Subgraph
+from litecl.where import edgetpu
 from litecl.where.kinds import Kind, kind_of
-from litecl.where.table import DIFFERS, REFUSES, UNKNOWN, Table, Verdict, kinds_of, verdict
+from litecl.where.table import DIFFERS, LEFT, REFUSES, UNKNOWN, Runtime, Table, Verdict, kinds_of, verdict
 
 _MOST_CHANGES = 2
 _CONSTANTS = "it reads constants alone, which runtimes may compute at once"
@@ -29,22 +30,32 @@ class Place:
 
 
 def where(model: Model, table: Table, runtimes: Sequence[str] = ()) -> tuple[Place, ...]:
-    """Return the places of all nodes, as the table knows them. runtimes: of the table; all by default."""
-    names = runtimes or [*table.runtimes]
+    """Return the places of all nodes, as the table and published lists have them. runtimes: of ``runtimes_of``; all by
+    default.
+    """
+    names = runtimes or [*runtimes_of(table)]
     shaped = _shaped(model)
     return tuple(
-        _place(number, at, kind_of(graph, node), node, table, names)
+        _place(number, at, graph, node, table, names)
         for number, graph in enumerate(shaped.subgraphs)
         for at, node in enumerate(graph.nodes)
     )
 
 
-def _place(subgraph: int, at: int, kind: Kind, node: Node, table: Table, names: Sequence[str]) -> Place:
+def runtimes_of(table: Table) -> dict[str, Runtime]:
+    """Return the runtimes of a table, and those that published what they run."""
+    return {**table.runtimes, edgetpu.RUNTIME.name: edgetpu.RUNTIME}
+
+
+def _place(subgraph: int, at: int, graph: Subgraph, node: Node, table: Table, names: Sequence[str]) -> Place:
+    kind = kind_of(graph, node)
     if all(text == "-" or "=" in text for text in kind.operands):
         verdicts = dict.fromkeys(names, Verdict(UNKNOWN, _CONSTANTS))
     else:
-        verdicts = {name: table.verdict(name, kind, node.version) for name in names}
-    bad = [name for name, verdict in verdicts.items() if verdict.status in (REFUSES, DIFFERS)]
+        verdicts = {name: table.verdict(name, kind, node.version) for name in names if name in table.runtimes}
+        if edgetpu.RUNTIME.name in names:
+            verdicts[edgetpu.RUNTIME.name] = edgetpu.verdict(graph, node)
+    bad = [name for name, verdict in verdicts.items() if verdict.status in (REFUSES, DIFFERS, LEFT)]
     return Place(subgraph, at, kind, verdicts, {name: changes(table, name, kind) for name in bad})
 
 

@@ -21,13 +21,19 @@ FEWEST = 1000  # numbers to compare before the table says how far results may be
 CLOSE = 1e-4  # relative difference of floats that counts as rounding; longer sums round more than those of cases
 FAR = 0.1  # relative difference beyond which the table sets no limit
 _MESSAGE = 160
-_LACKS = ("No translator found for ", "Didn't find op for builtin opcode ", "Encountered unresolved custom op: ")
+_LACKS = (
+    "No translator found for ",
+    "Didn't find op for builtin opcode ",
+    "Encountered unresolved custom op: ",
+    "No Op registered for TFL_",
+)
 _ALONE = "refused alone; a model may have such a tensor within, if not as its input or output"
 _AT_EDGES = ("complex64", "string")  # types that a runtime may take within a model alone
 _OTHERS_ROUND = "equal in all cases, but not with other options or shapes"
 
 SAME, ROUNDS, DIFFERS, RUNS, REFUSES, UNKNOWN = "same bits", "rounds", "differs", "runs", "refuses", "not known"
-STATUSES = (SAME, ROUNDS, DIFFERS, RUNS, REFUSES, UNKNOWN)
+PLACED, LEFT = "on the NPU", "on the CPU"  # by a compiler
+STATUSES = (SAME, ROUNDS, DIFFERS, RUNS, PLACED, LEFT, REFUSES, UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,8 @@ class Record:
 
     cases; refused: of these, with the first message; died: that ended the process. version: the highest that ran.
     numbers: compared, without special cases; differing: of these; steps, relative: the largest difference; wrong: cases
-    with another shape, infinities or NaN. special: cases with NaN, infinities or extreme numbers that differ.
+    with another shape, infinities or NaN. special: cases with NaN, infinities or extreme numbers that differ. npu, cpu:
+    cases that a compiler places on its NPU, and leaves to the CPU, with the first reason as message.
     """
 
     cases: int = 0
@@ -50,6 +57,8 @@ class Record:
     relative: float = 0
     wrong: int = 0
     special: int = 0
+    npu: int = 0
+    cpu: int = 0
 
     def plus(self, seen: Seen, *, died: bool = False) -> "Record":
         """Return the record with another case."""
@@ -57,9 +66,12 @@ class Record:
         if died:
             return replace(one, died=self.died + 1)
         if seen.refused is not None:
-            message = self.message or brief(seen.refused)[:_MESSAGE]
-            return replace(one, refused=self.refused + 1, message=message)
+            one = replace(one, message=self.message or brief(seen.refused)[:_MESSAGE])
+            if seen.npu is None:
+                return replace(one, refused=self.refused + 1)
         one = replace(one, version=max(self.version, seen.version))
+        if seen.npu is not None:
+            return replace(one, npu=self.npu + seen.npu, cpu=self.cpu + (not seen.npu))
         if seen.special:
             return replace(one, special=self.special + int(seen.differing > 0 or bool(seen.wrong)))
         return replace(
@@ -90,13 +102,11 @@ class Verdict:
 
     @property
     def is_run(self) -> bool:
-        """Whether the runtime runs the node."""
-        return self.status in (SAME, ROUNDS, DIFFERS, RUNS)
+        """Whether the runtime runs the node, a compiler on its NPU."""
+        return self.status in (SAME, ROUNDS, DIFFERS, RUNS, PLACED)
 
     def __str__(self) -> str:
-        if self.status in (SAME, RUNS, UNKNOWN, REFUSES):
-            return self.status
-        return f"{self.status}{self._far()}"
+        return f"{self.status}{self._far()}" if self.status in (ROUNDS, DIFFERS) else self.status
 
     def _far(self) -> str:
         if math.isinf(self.steps) or math.isinf(self.relative):
@@ -180,6 +190,13 @@ def verdict(record: Record, version: int) -> Verdict:
         return Verdict(UNKNOWN, f"{stopped} of {record.cases} cases like it are refused: {reason}", cases=record.cases)
     if version > record.version:
         return Verdict(UNKNOWN, f"only version {record.version} and below were run", cases=record.cases)
+    if record.npu or record.cpu:
+        if not record.npu:
+            return Verdict(LEFT, record.message, cases=record.cases)
+        if not record.cpu:
+            return Verdict(PLACED, cases=record.cases)
+        reason = f"{record.cpu} of {record.cases} cases like it are left to the CPU: {record.message}"
+        return Verdict(UNKNOWN, reason, cases=record.cases)
     share = record.differing / record.numbers if record.numbers else 0.0
     if record.wrong:
         return Verdict(DIFFERS, f"{record.wrong} of {record.cases} cases are wrong", share=share, cases=record.cases)

@@ -115,8 +115,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=_names,
         default=[],
         metavar="RUNTIME,...",
-        help="say which nodes of the file these runtimes refuse or compute otherwise, as `litecl where` (tflm, "
-        "openvino, litert, litert-reference), and run it in those that are installed; exit with 1 if one refuses it",
+        help="say which nodes of the file these runtimes refuse, compute otherwise or leave to the CPU, as "
+        "`litecl where` (tflm, openvino, onnxruntime, litert, litert-reference, vela, edgetpu), and run it in those "
+        "that are installed; exit with 1 if one refuses it",
     )
     parser.add_argument(
         "--dump-passes", type=folder, metavar="DIR", help="write the graph to this folder after every pass"

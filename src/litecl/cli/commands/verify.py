@@ -68,8 +68,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=full_name,
         metavar="NAME",
         help="check another runtime instead of a device: litert, litert-reference (its reference kernels), "
-        "litecl, tflite_micro (or tflm), openvino, tflite_runtime, or a module with a class Interpreter like "
-        "tf.lite's; may be repeated",
+        "litecl, tflite_micro (or tflm), openvino, onnxruntime (by tf2onnx), tflite_runtime, or a module with a class "
+        "Interpreter like tf.lite's; with --table also vela (for Ethos-U); may be repeated",
     )
     parser.add_argument(
         "--command",

@@ -1,6 +1,7 @@
 """``litecl where``: says in which runtimes a model's nodes run, and with which numbers."""
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,8 +15,8 @@ from litecl.cli.places import measured, measured_view, names_of, notes, shown_no
 from litecl.cli.tables import table, titled
 from litecl.interpreter.file.reader import read
 from litecl.where import table as tables
-from litecl.where.places import Place, where
-from litecl.where.table import DIFFERS, REFUSES, RUNS, SAME, STATUSES, UNKNOWN, Table, Verdict
+from litecl.where.places import Place, runtimes_of, where
+from litecl.where.table import DIFFERS, LEFT, PLACED, REFUSES, RUNS, SAME, STATUSES, UNKNOWN, Table, Verdict
 
 HELP = "say which nodes other runtimes run, refuse, or compute otherwise, and what to change"
 EXAMPLES = """\
@@ -24,7 +25,15 @@ litecl where model.tflite --runtime tflite_micro --runtime openvino
 litecl where model.tflite --measure              # run it on what is installed, too
 litecl where model.tflite --json
 """
-_STYLES = {SAME: "green", RUNS: "green", REFUSES: "red", DIFFERS: "yellow", UNKNOWN: "dim"}
+_STYLES = {
+    SAME: "green",
+    RUNS: "green",
+    PLACED: "green",
+    REFUSES: "red",
+    LEFT: "red",
+    DIFFERS: "yellow",
+    UNKNOWN: "dim",
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +44,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a runtime of the table: litert, litert-reference, tflite_micro, openvino; may be repeated (default: all)",
+        help="litert, litert-reference, tflite_micro (or tflm), openvino, onnxruntime (by tf2onnx), vela (for "
+        "Ethos-U), or edgetpu (by its published list); may be repeated (default: all)",
     )
     parser.add_argument("--nodes", action="store_true", help="list every node, not every kind of node")
     parser.add_argument(
@@ -58,7 +68,7 @@ def run(args: argparse.Namespace) -> Output:
     names = names_of(args.runtime, known)
     model = read(args.model)
     places = where(model, known, names)
-    runtimes = [asdict(known.runtimes[name]) for name in names]
+    runtimes = [asdict(runtimes_of(known)[name]) for name in names]
     data: dict[str, Any] = {"model": str(args.model), "runtimes": runtimes, "nodes": [*map(_data, places)]}
     view = [_summary(places, known, names), _kinds(places, names, single=args.nodes), *notes(places, names)]
     if args.measure:
@@ -77,10 +87,11 @@ def _data(place: Place) -> dict[str, Any]:
 
 
 def _summary(places: Sequence[Place], known: Table, names: Sequence[str]) -> RenderableType:
-    view = table("runtime", "version", *STATUSES)
-    for name in names:
-        statuses = [place.verdicts[name].status for place in places]
-        view.add_row(name, known.runtimes[name].version, *(str(statuses.count(status) or "") for status in STATUSES))
+    counts = {name: Counter(place.verdicts[name].status for place in places) for name in names}
+    statuses = [status for status in STATUSES if any(of[status] for of in counts.values())]
+    view = table("runtime", "version", *statuses)
+    for name, of in counts.items():
+        view.add_row(name, runtimes_of(known)[name].version, *(str(of[status] or "") for status in statuses))
     return titled("nodes by runtime", view)
 
 
