@@ -12,14 +12,14 @@ from rich.text import Text
 from litecl.delegate import DelegationReport
 from litecl.delegate.report_table import FittingTable
 from litecl.interpreter.visible import visible
-from litecl.perf.environment import finite
+from litecl.perf.environment import plain
 
 _FIGURES = ("index", "node", "calls", "launches", "bytes", "multiply-adds")
 
 
 def to_json(data: Any) -> str:
-    """Return data as standard JSON. Non-finite numbers become null."""
-    return json.dumps(finite(data), indent=2)
+    """Return data, dataclasses too, as standard JSON. Non-finite numbers become null."""
+    return json.dumps(plain(data), indent=2)
 
 
 def report_data(report: DelegationReport) -> dict[str, Any]:

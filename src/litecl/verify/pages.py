@@ -8,7 +8,7 @@ from xml.etree import ElementTree as Xml
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.whole_files import put_text
-from litecl.perf.environment import finite
+from litecl.perf.environment import plain
 from litecl.verify.document import Table, sentence, tables
 from litecl.verify.record import BAD, NOT_RUN, REFUSED, Result
 
@@ -38,12 +38,12 @@ def write(result: Result, path: Path, *, brief: bool = False) -> None:
 
 def to_json(result: Result) -> str:
     """Return a whole result as JSON, with null for non-finite numbers."""
-    return json.dumps(finite(result.to_dict()), indent=1) + "\n"
+    return json.dumps(plain(result.to_dict()), indent=1) + "\n"
 
 
 def to_brief_json(result: Result) -> str:
     """Return a brief result as JSON with one row per line: about 30 kB per device, to be stored."""
-    data = finite(result.to_brief())
+    data = plain(result.to_brief())
     lines = [[json.dumps(row, separators=(",", ":")) for row in device.pop("rows")] for device in data["devices"]]
     head = json.dumps({key: value for key, value in data.items() if key != "devices"})[:-1]
     devices = (
