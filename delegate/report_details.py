@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from os.path import basename
+from functools import lru_cache
+from pathlib import Path
 
 from litecl.delegate.report import NodeRow, TensorRow
 from litecl.interpreter.graph import ABSENT, Model, TensorSpec
@@ -25,9 +26,10 @@ _EXACT = """
 """Operators that numpy computes alike on every processor: they move or compare, or IEEE 754 defines how they round."""
 
 
+@lru_cache(1024)
 def kernel_name(kernel: str, entry: str) -> str:
     """Return a kernel's file name, without its folder, and its function if that has another name."""
-    file = basename(kernel)
+    file = Path(kernel).name
     return file if file == entry else f"{file}:{entry}"
 
 
