@@ -80,4 +80,5 @@ def run(args: argparse.Namespace) -> Output:
     for path in args.output:
         put_text(path, page(data) if path.suffix.lower() == ".html" else to_json(data) + "\n")
     lines = [Text(sentence) for run in report.runs for sentence in run.verdict]
-    return Output(data, [*lines, *(Text(f"{path} is written.") for path in args.output)])
+    notes = [Text(f"Note: {note}", "yellow") for note in report.notes]
+    return Output(data, [*lines, *notes, *(Text(f"{path} is written.") for path in args.output)])
