@@ -13,6 +13,7 @@ from litecl.delegate import DelegationReport
 from litecl.delegate.report_table import FittingTable
 from litecl.interpreter.visible import visible
 from litecl.perf.environment import plain
+from litecl.report.draw.units import digits
 
 _FIGURES = ("index", "node", "calls", "launches", "bytes", "multiply-adds")
 
@@ -59,6 +60,11 @@ def size(size_bytes: int) -> str:
         value /= 1024
         units.pop(0)
     return f"{value:.0f} {units[0]}" if units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
+def milliseconds(value: float | None) -> str:
+    """Format a time with three decimals, or with three digits if there are fewer; nothing for None."""
+    return "" if value is None else digits(value) if value < 0.1 else f"{value:.3f}"
 
 
 def shape(dimensions: Sequence[int]) -> str:
