@@ -132,6 +132,9 @@ def test_results_are_kept_and_shown(planted: Result, tmp_path: Path) -> None:
     for page in ("result.html", "result.md"):
         text = (tmp_path / page).read_text()
         assert "SIGSEGV" in text and "KernelBuildError" in text
+    shown = (tmp_path / "result.html").read_text()
+    assert shown.index("2 of 6 checks pass") < shown.index("Failures on") < shown.index(">Operators<")
+    assert shown.count('<tr class="bad">') >= 4 and 'class="sorts"' in shown
     suite = ElementTree.fromstring((tmp_path / "result.xml").read_text())[0]
     assert (suite.get("tests"), suite.get("failures")) == ("6", "4")
     with pytest.raises(ModelError, match="expected a name that ends in"):
