@@ -62,6 +62,7 @@ class CLDelegation:
     _kept: KeptPlans = field(init=False)
     _programs: dict[int, Program] = field(default_factory=dict)
     _rows: list[NodeRow] = field(default_factory=list)
+    _details: tuple[Sequence[NodeRow], tuple[NodeRow, ...]] = ((), ())  # some ``_rows``, and those with details
     _called: set[int] = field(default_factory=set)  # subgraphs that nodes run
     _shared: dict[int, tuple[dict[int, Array], set[int]]] = field(default_factory=dict)  # input_memory, copied_inputs
     _buffers: dict[int, Sequence[tuple[Program, Collection[int]]]] = field(default_factory=dict)  # see _free
@@ -161,10 +162,18 @@ class CLDelegation:
         return "; ".join(lines)
 
     def _detailed(self) -> tuple[NodeRow, ...]:
+        """Return the rows with details, which stay until a failed region replaces the rows."""
+        rows, (known, detailed) = self._rows, self._details
+        if known is not rows:
+            detailed = self._details_of(rows)
+            self._details = rows, detailed
+        return detailed
+
+    def _details_of(self, rows: Sequence[NodeRow]) -> tuple[NodeRow, ...]:
         works = [work for program in self._programs.values() for work in program.plan.works]
         launched = [((w.subgraph, w.node), kernel_name(w.launch.kernel, w.launch.entry)) for w in works]
         merged = {part: node for plan in self.plans.values() for part, node in plan.merged.items()}
-        return with_details(self._rows, self.original, self.specs, launched, merged)
+        return with_details(rows, self.original, self.specs, launched, merged)
 
     @property
     def device(self) -> Device | None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from litecl.delegate.report import NodeRow, TensorRow
@@ -25,6 +26,7 @@ _EXACT = """
 """Operators that numpy computes alike on every processor: they move or compare, or IEEE 754 defines how they round."""
 
 
+@lru_cache(1024)
 def kernel_name(kernel: str, entry: str) -> str:
     """Return a kernel's file name, without its folder, and its function if that has another name."""
     file = Path(kernel).name
@@ -46,19 +48,27 @@ def with_details(
     kernels: dict[tuple[int, int], dict[str, None]] = {}
     for place, kernel in launched:
         kernels.setdefault(place, {})[kernel] = None
-    detailed = (_with_details(row, model, specs[row.subgraph], kernels) for row in rows)
-    return tuple(replace(row, into=merged.get((row.subgraph, row.node))) for row in detailed)
+    return tuple(
+        _with_details(row, model, specs[row.subgraph], tuple(kernels.get(place, ())), merged.get(place))
+        for row in rows
+        for place in [(row.subgraph, row.node)]
+    )
 
 
 def _with_details(
-    row: NodeRow, model: Model, specs: Sequence[TensorSpec], kernels: dict[tuple[int, int], dict[str, None]]
+    row: NodeRow,
+    model: Model,
+    specs: Sequence[TensorSpec],
+    kernels: tuple[str, ...],
+    into: tuple[int, int] | None,
 ) -> NodeRow:
     node = model.subgraphs[row.subgraph].nodes[row.node]
     return replace(
         row,
         inputs=tuple(_tensor_row(t, specs[t]) for t in node.inputs if t != ABSENT),
         outputs=tuple(_tensor_row(t, specs[t]) for t in node.outputs),
-        kernels=tuple(kernels.get((row.subgraph, row.node), ())),
+        kernels=kernels,
+        into=into,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.segment import Segment
@@ -15,12 +16,13 @@ from rich.text import Text
 
 from litecl.interpreter.visible import visible, visible_lines
 
-_NARROW = 60  # characters; wider terminals keep columns, and fold cells
+_WHOLE = 16  # characters; cells as wide as this are numbers and words, which are not folded
 _UNBOUNDED = 10_000
 
 
 class FittingTable(Table):
-    """A table; a terminal narrower than both the table and 60 characters gets a line per cell: column and value.
+    """A table that folds only columns with wide cells, such as names. If the others don't fit beside 16 characters of
+    each, it has a line per cell: column and value.
 
     A ``str`` cell is one line.
     """
@@ -31,11 +33,26 @@ class FittingTable(Table):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render columns or lines."""
-        wide = options.max_width >= _NARROW
-        if wide or options.max_width >= Measurement.get(console, options.update_width(_UNBOUNDED), self).maximum:
+        if self._fits(console, options) or self._folds(console, options):
             yield from super().__rich_console__(console, options)
         else:
             yield from self._lines(console, options.max_width)
+
+    def _fits(self, console: Console, options: ConsoleOptions) -> bool:
+        return options.max_width >= Measurement.get(console, options.update_width(_UNBOUNDED), self).maximum
+
+    def _folds(self, console: Console, options: ConsoleOptions) -> bool:
+        """Return whether the table fits if wide columns and headings fold, and fix the width of the other columns."""
+        wide = []
+        for column in self.columns:
+            width = max(map(_width, column.cells), default=0)
+            wide += [column] if width > _WHOLE else []
+            words = str(_text(column.header)).split()
+            column.width = _WHOLE if width > _WHOLE else max(width, *map(cell_len, words), 1)
+        fits = self._fits(console, options)
+        for column in wide:
+            column.width = None
+        return fits
 
     def _lines(self, console: Console, width: int) -> Iterator[Text]:
         """Yield a line for each non-empty cell, and an empty line after each row.
@@ -54,6 +71,11 @@ class FittingTable(Table):
                 for name, part in zip_longest(names, values, fillvalue=Text()):
                     yield Text.assemble(Text.assemble(name, style="bold"), " " * (named + 1 - name.cell_len), part)
             yield Text()
+
+
+def _width(cell: RenderableType) -> int:
+    """Return the width of a cell's longest line."""
+    return max((line.cell_len for line in _text(cell).split()), default=0)
 
 
 def _text(cell: RenderableType) -> Text:

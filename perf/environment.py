@@ -1,13 +1,12 @@
 """Describes the machine, its devices and versions, and reads results files."""
 
 import json
-import math
 import os
 import platform
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -74,13 +73,13 @@ def read_results(path: Path, kind: str, header: str | None = None) -> dict[str, 
     return dict(data)
 
 
-def finite(data: Any) -> Any:
-    """Convert data for standard JSON: non-finite numbers become None."""
-    if isinstance(data, dict):
-        return {key: finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+def plain(data: Any) -> Any:
+    """Convert data, dataclasses too, to that of standard JSON: non-finite numbers become None."""
+    return json.loads(json.dumps(data, default=_record), parse_constant=lambda name: None)
+
+
+def _record(data: Any) -> dict[str, Any]:
+    return {field.name: getattr(data, field.name) for field in fields(data)}
 
 
 def named(device: str) -> dict[str, Any]:

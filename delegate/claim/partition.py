@@ -49,7 +49,7 @@ def partition(
     candidates = [run for run in runs if run[0] not in reasons]
     for run, reason in [*_without_work(graph, candidates), *_too_small(candidates, options)]:
         reasons |= dict.fromkeys(run, reason)
-    readers = _readers(graph, source.results[index])
+    readers = _readers(graph, source.results[index], reasons)
     regions = tuple(_region(index, source, run, readers, preserve) for run in runs if run[0] not in reasons)
     return Partitioning(regions, reasons, tuple(runs))
 
@@ -184,11 +184,13 @@ def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> lis
     return dropped + [(run, f"not among the {most} largest partitions") for run in largest_first[most:]]
 
 
-def _readers(graph: Subgraph, results: Sequence[int]) -> dict[int, list[int]]:
-    """Return the nodes that read each tensor; the index past the last node is the subgraph, which reads its results."""
+def _readers(graph: Subgraph, results: Sequence[int], reasons: Mapping[int, str]) -> dict[int, list[int]]:
+    """Return the nodes that read each tensor while the model runs, which folded ones don't (a SHAPE). The index past
+    the last node is the subgraph, which reads its results.
+    """
     readers: dict[int, list[int]] = {}
     for i, node in enumerate(graph.nodes):
-        for tensor in node.inputs:
+        for tensor in node.inputs if reasons.get(i) != FOLDED else ():
             readers.setdefault(tensor, []).append(i)
     for tensor in results:
         readers.setdefault(tensor, []).append(len(graph.nodes))

@@ -129,7 +129,8 @@ class NativeMemory:
         addresses = {offset: memory.ctypes.data for offset, memory in self._constants.items()}
         self.base = min(addresses.values(), default=0)
         self._offsets = {offset: address - self.base for offset, address in addresses.items()}
-        parts = {addresses[offset]: size for offset, size in sizes.items() if offset not in small.keys() | models}
+        elsewhere = small.keys() | models
+        parts = {addresses[offset]: size for offset, size in sizes.items() if offset not in elsewhere}
         self.constant_parts: Mapping[int, int] = {block.ctypes.data: end, **parts}
         self.constant_bytes = sum(self.constant_parts.values())
 

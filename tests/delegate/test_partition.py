@@ -21,6 +21,7 @@ from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.bucketize import BUCKETIZE, BucketizeOptions
 from litecl.interpreter.ops.cast import CAST, CastOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.ops.spectral import COMPLEX_ABS, RFFT2D
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.run.shapes import propagate
@@ -99,6 +100,17 @@ def test_constant_nodes_are_folded() -> None:
     assert found.reasons == {0: FOLDED}
     assert found.regions[0].nodes == (1,)
     assert found.regions[0].inputs == (x,)
+
+
+def test_a_folded_node_reads_no_result_of_a_region() -> None:
+    g = Graph()
+    x = g.op(EXP, [g.input((2, 3))], NoOptions())
+    turned = g.op(ADD, [g.op(SHAPE, [x], ShapeOptions(TensorType.INT32)), g.const(np.int32([1, -1]))], AddOptions())
+    y = g.op(RESHAPE, [g.op(MUL, [x, x], MulOptions()), turned], ReshapeOptions())
+    (region,) = parts(model(g.build(y))).regions
+    assert region.outputs == (g.nodes[-1].outputs[0],)
+    (region,) = parts(model(g.build(g.op(SHAPE, [x], ShapeOptions(TensorType.INT32)), x))).regions
+    assert region.outputs == (x,)
 
 
 def test_preserved_tensors_are_all_outputs() -> None:

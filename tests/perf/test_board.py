@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from litecl.cli import main
+from litecl.report import verified
 from litecl.report.board import board, cell
-from litecl.verify import pages
 from litecl.verify.document import sentence
 from litecl.verify.record import DeviceResult, Result, Row, in_brief, labels, load
 
@@ -51,7 +51,7 @@ def test_operators_are_rows_and_devices_columns(tmp_path: Path) -> None:
     assert "2 of 4 checks pass; 1 fails." in html
     files = [tmp_path / "a.json", tmp_path / "b.json"]
     for path, made in zip(files, (one, other), strict=True):
-        pages.write(made, path)
+        verified.write(made, path)
     page = tmp_path / "devices.html"
     assert main(["coverage", "--results", *map(str, files), "--output", str(page), "--json"]) == 0
     assert page.read_text() == html
@@ -67,7 +67,7 @@ def test_a_result_in_brief_says_the_same(tmp_path: Path) -> None:
     ]
     rows = [replace(r, check=f"ADD/{i}", relative=0.1 * i, kernels=("binary",)) for i, r in enumerate(rows)]
     full, path = result("first", *rows), tmp_path / "brief.json"
-    pages.write(full, path, brief=True)
+    verified.write(full, path, brief=True)
     brief = load(path)
     assert brief == in_brief(full)
     (device,) = brief.devices

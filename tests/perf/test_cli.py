@@ -193,7 +193,6 @@ def test_unknown_names(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "the following arguments are required: COMMAND"),
         (["inspect"], "the following arguments are required: MODEL"),
         (["bench", "m.tflite", "--runs", "0"], "expected at least 1, got 0"),
         (["bench", "m.tflite", "--warmup", "x"], "expected a whole number, got 'x'"),
@@ -211,6 +210,13 @@ def test_wrong_arguments_exit_with_2(arguments: list[str], message: str, capsys:
         main(arguments)
     assert caught.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_no_arguments_ask_for_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([])
+    assert caught.value.code == 0
+    assert "commands:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [["quantize", "--quantize", "int8"], ["convert"], ["trace"], ["compile"]])

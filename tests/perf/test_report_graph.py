@@ -69,16 +69,26 @@ def test_a_browser_shows_the_tools_of_the_graph(data: dict[str, Any], tmp_path: 
     assert shown.count(">compare with a report") == len(data["runs"])
 
 
+def node(position: int, *reads: int, op: str = "ADD", share: float = 0.0, shape: tuple[int, ...] = (1,)) -> Any:
+    tensor = {"name": "", "type": "FLOAT32", "shape": shape, "constant": False, "size_bytes": 4}
+    kept = {"op": op, "where": "device", "region": 0, "share": share, "ms": 0.0, "reason": "", "into": None}
+    given = [tensor | {"tensor": number} for number in reads]
+    made = [tensor | {"tensor": position}]
+    return kept | {"place": [0, position], "launched": [], "kernels": [], "inputs": given, "outputs": made}
+
+
+def test_words_in_a_box_stay_apart() -> None:
+    """Names of the widest letters, and shapes beside shares; the widths of 11 and 10 px in most fonts."""
+    drawn = graph([node(0, op="MAX_POOL_2D_WWWW", share=0.0033, shape=(1, 1024, 1024, 2048))], 1.0)
+    words = re.findall(r'<text x="([^"]*)" y="([^"]*)" class="(\w+)"[^>]*>([^<]*)<', drawn)
+    (name, shape, share) = ((float(x), float(y), text) for x, y, _, text in words)
+    assert (name[2], share[2]) == ("MAX_POOL_2D_WW…", "0.33 %")
+    assert name[1] + 10 < shape[1] == share[1]
+    assert shape[0] + 6.2 * len(shape[2]) < share[0] - 6 * len(share[2])
+
+
 def test_edges_stay_within_the_picture() -> None:
     """One past the boxes of the last column bulges to the right of it."""
-
-    def node(position: int, *reads: int) -> dict[str, Any]:
-        tensor = {"name": "", "type": "FLOAT32", "shape": [1], "constant": False, "size_bytes": 4}
-        kept = {"op": "ADD", "where": "device", "region": 0, "share": 0.0, "ms": 0.0, "reason": "", "into": None}
-        given = [tensor | {"tensor": number} for number in reads]
-        made = [tensor | {"tensor": position}]
-        return kept | {"place": [0, position], "launched": [], "kernels": [], "inputs": given, "outputs": made}
-
     drawn = graph([node(0), node(1, 0), node(2, 1, 0)], 1.0)
     left, _, width, _ = map(float, re.search(r'viewBox="([^"]*)"', drawn)[1].split())  # type: ignore[index]
     xs = [float(x) for path in re.findall(r' d="([^"]*)"', drawn) for x in re.findall(r"[\d.]+", path)[::2]]

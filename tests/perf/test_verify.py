@@ -25,8 +25,9 @@ from litecl.delegate.devices import NATIVE
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.op import ControlOp, Op
 from litecl.perf.devices import device_rows
-from litecl.perf.environment import described
-from litecl.verify import children, coverage, goldens, pages, waivers
+from litecl.perf.environment import described, plain
+from litecl.report import verified
+from litecl.verify import children, coverage, goldens, waivers
 from litecl.verify.catalogue import catalogue, named_cases, quick_cases, selected
 from litecl.verify.check import edge_of
 from litecl.verify.children import serve
@@ -125,16 +126,19 @@ def test_the_sentence_names_them(planted: Result) -> None:
 
 
 def test_results_are_kept_and_shown(planted: Result, tmp_path: Path) -> None:
-    for ending in pages.FORMATS:
-        pages.write(planted, tmp_path / f"result{ending}")
-    assert pages.finite(load(tmp_path / "result.json").to_dict()) == pages.finite(planted.to_dict())
+    for ending in verified.FORMATS:
+        verified.write(planted, tmp_path / f"result{ending}")
+    assert plain(load(tmp_path / "result.json").to_dict()) == plain(planted.to_dict())
     for page in ("result.html", "result.md"):
         text = (tmp_path / page).read_text()
         assert "SIGSEGV" in text and "KernelBuildError" in text
+    shown = (tmp_path / "result.html").read_text()
+    assert shown.index("2 of 6 checks pass") < shown.index("Failures on") < shown.index(">Operators<")
+    assert shown.count('<tr class="bad">') >= 4 and 'class="sorts"' in shown
     suite = ElementTree.fromstring((tmp_path / "result.xml").read_text())[0]
     assert (suite.get("tests"), suite.get("failures")) == ("6", "4")
     with pytest.raises(ModelError, match="expected a name that ends in"):
-        pages.write(planted, tmp_path / "result.txt")
+        verified.write(planted, tmp_path / "result.txt")
 
 
 def test_waivers_cover_known_failures(planted: Result, tmp_path: Path) -> None:

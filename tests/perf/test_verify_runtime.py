@@ -30,7 +30,7 @@ from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.quantize import QUANTIZE
 from litecl.interpreter.ops.unary import NEG
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
-from litecl.verify import pages
+from litecl.report import verified
 from litecl.verify.catalogue import named_cases
 from litecl.verify.document import replay
 from litecl.verify.record import CRASHED, FAIL, PASS, REFUSED, TIMEOUT, DeviceResult, Result, Row
@@ -51,7 +51,7 @@ def some(op: str) -> str:
 def _path() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(PLANTED), prepend=":")
-        patch.setenv("LITECL_PLANTED", str(Path(pages.__file__).parents[3] / "kernels_cl"))
+        patch.setenv("LITECL_PLANTED", str(Path(verified.__file__).parents[3] / "kernels_cl"))
         yield
 
 
@@ -103,7 +103,7 @@ def test_failures_are_made_small_and_fail_alone(found: tuple[DeviceResult, Path]
 @pytest.mark.nightly
 def test_the_same_checks_give_the_same_page(found: tuple[DeviceResult, Path], tmp_path: Path) -> None:
     arguments = ["verify", "--runtime", "faulty_runtime", "--ops", "neg,graph", "--graphs", "6", "--seed", "3"]
-    files = [tmp_path / f"result{ending}" for ending in pages.FORMATS]
+    files = [tmp_path / f"result{ending}" for ending in verified.FORMATS]
     written = []
     for jobs in ("1", "2"):
         told = [part for file in files for part in ("-o", str(file))]
@@ -124,7 +124,9 @@ def test_runtimes_are_compared(found: tuple[DeviceResult, Path]) -> None:
         device, device={**device.device, "name": "other"}, rows=tuple(replace(r, status=PASS) for r in device.rows)
     )
     environment = {"system": "s", "processor": "p", "cores": 1, "python": "3", "numpy": "2", "litecl": "0"}
-    text = pages.to_markdown(Result(environment | {"packages": {}, "variables": {}}, (device, well), "litecl verify"))
+    text = verified.to_markdown(
+        Result(environment | {"packages": {}, "variables": {}}, (device, well), "litecl verify")
+    )
     table = text.partition("## Checks that fail")[2].partition("##")[0]
     assert f"| {some('CUMSUM')} | crashed | pass |" in table and some("EXP") not in table
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from litecl.cli.tables import size, table, to_json
+from litecl.cli.tables import milliseconds, size, table, to_json
 from litecl.interpreter.whole_files import put_text
+from litecl.report.draw.units import digits
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,9 @@ def view(measured: Sequence[Row]) -> RenderableType:
             grid.add_row(*(str(getattr(row, name)) for name in leading))
             continue
         one = rate_of_one.setdefault((row.model, row.runtime, row.device, row.threads), row.per_second)
-        rate = f"{row.per_second:.4g}" + (f" (x{row.per_second / one:.2f})" if row.streams > 1 else "")
-        cells = f"{row.prepare_ms:.1f}", f"{row.first_ms:.3f}", f"{row.median_ms:.3f}"
-        spread = f"{row.p5_ms:.3f}-{row.p95_ms:.3f}", f"{row.min_ms:.3f}", rate, str(row.runs)
+        rate = digits(row.per_second, 4) + (f" (x{row.per_second / one:.2f})" if row.streams > 1 else "")
+        cells = f"{row.prepare_ms:.1f}", milliseconds(row.first_ms), milliseconds(row.median_ms)
+        spread = f"{milliseconds(row.p5_ms)}-{milliseconds(row.p95_ms)}", milliseconds(row.min_ms), rate, str(row.runs)
         memory = ["" if row.process_peak_bytes is None else size(row.process_peak_bytes)] if process else []
         grid.add_row(*(str(getattr(row, name)) for name in leading), *cells, *spread, *memory)
     return grid

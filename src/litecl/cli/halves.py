@@ -38,7 +38,7 @@ def halves_view(survey: Survey | None) -> list[RenderableType]:
 def _verdict(survey: Survey) -> str:
     below = sum(finding.below for finding in survey.findings)
     vanished = sum(finding.vanished for finding in survey.findings)
-    lost = f"; {below:,} numbers are below 6.1e-5, {vanished:,} of them become 0" if below else ""
+    lost = f"; numbers below 6.1e-5: {below:,}, that become 0: {vanished:,}" if below or vanished else ""
     return f"fp16 ({survey.mode}): the outputs' error is {number(survey.error)}{lost}"
 
 

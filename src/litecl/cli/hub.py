@@ -21,7 +21,7 @@ def fetched(name: str) -> Path:
     try:
         from huggingface_hub import hf_hub_download
     except ModuleNotFoundError as error:
-        raise ModelFileError(f"{name}: pip install 'litecl[hf]'") from error
+        raise ModelFileError(f"{name}: files of the Hub need huggingface_hub: pip install 'litecl[hf]'") from error
     try:
         return Path(hf_hub_download(**match.groupdict()))
     except Exception as error:  # many kinds, from no network to no such file

@@ -25,10 +25,10 @@ _INTERRUPTED = 130  # the shell convention: 128 + SIGINT
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit code: its own, its code for an error (usually 1), or 130 if interrupted.
 
-    Raises SystemExit(2) for wrong usage, and SystemExit(0) after help. Errors go to stderr, and with ``--json`` also to
-    stdout as JSON.
+    Raises SystemExit(2) for wrong usage, and SystemExit(0) after help, which no arguments ask for too. Errors go to
+    stderr, and with ``--json`` also to stdout as JSON.
     """
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     named = next((word for word in given if not word.startswith("-")), "")
     try:
         whole = parser({name: import_module(f"litecl.cli.commands.{name}") for name in [named] if name in helps()})

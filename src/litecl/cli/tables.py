@@ -12,7 +12,8 @@ from rich.text import Text
 from litecl.delegate import DelegationReport
 from litecl.delegate.report_table import FittingTable
 from litecl.interpreter.visible import visible
-from litecl.perf.environment import finite
+from litecl.perf.environment import plain
+from litecl.report.draw.units import digits
 
 _WIDTH = 120
 _FIGURES = ("index", "node", "calls", "launches", "bytes", "multiply-adds")
@@ -21,9 +22,9 @@ _FIGURES = ("index", "node", "calls", "launches", "bytes", "multiply-adds")
 def to_json(data: Any) -> str:
     """Return data as standard JSON, in lines of at most 120 characters but for lists of plain values, and long values.
 
-    Non-finite numbers become null.
+    Dataclasses become objects, and non-finite numbers null.
     """
-    return _indented(finite(data), "")
+    return _indented(plain(data), "")
 
 
 def _indented(data: Any, indent: str) -> str:
@@ -75,6 +76,11 @@ def size(size_bytes: int) -> str:
         value /= 1024
         units.pop(0)
     return f"{value:.0f} {units[0]}" if units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
+def milliseconds(value: float | None) -> str:
+    """Format a time with three decimals, or with three digits if there are fewer; nothing for None."""
+    return "" if value is None else digits(value) if value < 0.1 else f"{value:.3f}"
 
 
 def shape(dimensions: Sequence[int]) -> str:

@@ -1,6 +1,7 @@
 """The HTML page of a comparison of two models."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from litecl.report.sheet import Part, Sheet, drawn, sheet
@@ -25,7 +26,8 @@ def page(data: Mapping[str, Any]) -> str:
         Part("Layers", ("node of A", "node of B", "operator", "name", "relative error"), _layers(data["layers"])),
     )
     lead = tuple(f"{line[0].upper()}{line[1:]}." for line in verdict(data))
-    return sheet(Sheet("litecl diff", f"{data['a']} → {data['b']}", lead, parts))
+    title = " → ".join(Path(data[side]).name for side in "ab")
+    return sheet(Sheet("litecl diff", title, (*lead, f"A: {data['a']}", f"B: {data['b']}"), parts))
 
 
 def verdict(data: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,13 +12,18 @@ from litecl.report.page import environment, look
 
 @dataclass(frozen=True)
 class Part:
-    """A section: a table, a picture above it, or both. Cells may have several lines."""
+    """A section: a table, a picture above it, or both. Cells may have several lines.
+
+    marked: the rows that failed. is_folded: whether the table is shown only when asked for.
+    """
 
     title: str
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     lead: str = ""
     picture: Markup | None = None
+    marked: frozenset[int] = frozenset()
+    is_folded: bool = False
 
 
 @dataclass(frozen=True)

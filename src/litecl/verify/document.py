@@ -22,11 +22,20 @@ class Table:
 
 def sentence(result: Result) -> str:
     """Return the outcome as a sentence with devices, machine and versions."""
+    return " ".join([origin(result), *outcomes(result)])
+
+
+def origin(result: Result) -> str:
+    """Return where a result comes from: litecl's version, the command, the machine."""
     env = result.environment
     date = f", {result.date}" if result.date else ""
     where = f"{env['system']}, {env['processor']}, {env['cores']} cores, Python {env['python']}, numpy {env['numpy']}"
-    parts = [f"{_named(d)}: {_outcome(d)}" for d in result.devices] + [f"{note}." for note in result.notes]
-    return f"litecl {env['litecl']} ({result.command}{date}) on {where}. {' '.join(parts)}"
+    return f"litecl {env['litecl']} ({result.command}{date}) on {where}."
+
+
+def outcomes(result: Result) -> list[str]:
+    """Return the outcome on each device, and what went wrong elsewhere."""
+    return [f"{_named(d)}: {_outcome(d)}" for d in result.devices] + [f"{note}." for note in result.notes]
 
 
 def tables(result: Result) -> list[Table]:
@@ -173,4 +182,4 @@ def _refusals(device: DeviceResult) -> Table:
         (op, types, reason, str(count), "other devices run it" if unexpected else "")
         for (op, types, reason, unexpected), count in sorted(counts.items())
     )
-    return Table(f"Left to the CPU on {device.name}", ("operator", "types", "why", "checks", ""), cells)
+    return Table(f"Left to the CPU on {device.name}", ("operator", "types", "why", "checks", "elsewhere"), cells)

@@ -1,7 +1,6 @@
 """``litecl bisect``: finds a model's first operator that a runtime computes wrong."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,11 @@ from litecl.cli.command import (
 )
 from litecl.cli.halves import halves_data, halves_view
 from litecl.cli.outputs import OutputFile
-from litecl.cli.tables import line, number, shape, table, titled, to_json
+from litecl.cli.tables import line, number, shape, table, titled
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.whole_files import put_text
+from litecl.perf.environment import plain
 
 HELP = "find the first operator that computes a wrong result from right inputs"
 EXAMPLES = """\
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> Output:
     again = command(bisection, args.output) if files else ""
     data = _data(bisection) | {"files": [*map(str, files)], "command": again}
     if args.page is not None:
-        put_text(args.page, page(str(args.model), json.loads(to_json(data))))
+        put_text(args.page, page(str(args.model), plain(data)))
         files.append(args.page)
     written = [Text(str(path)) for path in files] + ([Text(f"To reproduce: {again}")] if again else [])
     view = [*numbers_view(args.numbers), *_view(bisection), *halves_view(bisection.halves), *written]

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.text import Text
 
 from litecl.cli.command import Output
-from litecl.cli.tables import table
+from litecl.cli.tables import milliseconds, table
 from litecl.interpreter.errors import ModelError
 from litecl.perf import compare
 
@@ -41,12 +41,12 @@ def run(args: argparse.Namespace) -> Output:
         raise ModelError(f"{args.old} and {args.new} have no runtime in common")
     view = table("runtime", "old median ms", "new median ms", "new / old", "chance", "verdict")
     for change in changes:
-        times = f"{change.old_ms:.3f}", f"{change.new_ms:.3f}", f"{change.ratio:.3f}"
+        times = milliseconds(change.old_ms), milliseconds(change.new_ms), f"{change.ratio:.3f}"
         view.add_row(change.name, *times, f"{change.chance:.2g}", change.verdict)
     notes, ops = compare.differences(old, new), compare.operators(old, new)
     by_op = table("operator", "old device ms", "new device ms", "difference ms")
     for op, before, after in ops:
-        by_op.add_row(op, f"{before:.3f}", f"{after:.3f}", f"{after - before:+.3f}")
+        by_op.add_row(op, milliseconds(before), milliseconds(after), f"{after - before:+.3g}")
     data = {
         "changes": [asdict(change) | {"ratio": change.ratio} for change in changes],
         "differences": notes,

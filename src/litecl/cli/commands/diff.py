@@ -1,7 +1,6 @@
 """``litecl diff``: compares two models."""
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, get_args
@@ -18,6 +17,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.whole_files import put_text
+from litecl.perf.environment import plain
 
 HELP = "compare two models: nodes, tensors, constants, and each layer's results on the same inputs"
 EXAMPLES = """\
@@ -72,10 +72,8 @@ def run(args: argparse.Namespace) -> Output:
     head = {"a": str(args.a), "b": str(args.b), "relative": args.relative, "numbers": args.numbers}
     head["same_structure"] = result.same_structure
     data = {**head, **asdict(result)}
-    written = to_json(data)
     for path in args.output:
-        text = page(json.loads(written)) if path.suffix.lower() == ".html" else written + "\n"
-        put_text(path, text)
+        put_text(path, page(plain(data)) if path.suffix.lower() == ".html" else to_json(data) + "\n")
     view = [*numbers_view(args.numbers), *_view(data), *(Text(str(path)) for path in args.output)]
     return Output(data, view, int(not result.is_within(args.relative)))
 

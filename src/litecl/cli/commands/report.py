@@ -1,8 +1,6 @@
 """``litecl report``: profiles a model on devices, as one page."""
 
 import argparse
-import json
-from dataclasses import asdict
 from pathlib import Path
 
 from rich.text import Text
@@ -22,6 +20,7 @@ from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import to_json
 from litecl.interpreter import Interpreter
 from litecl.interpreter.whole_files import put_text
+from litecl.perf.environment import plain
 from litecl.perf.peers import PEERS
 from litecl.perf.peers.litert import peer_name
 from litecl.report.collect import Wanted, collect
@@ -77,9 +76,9 @@ def run(args: argparse.Namespace) -> Output:
     )
     with progress("starting", None) as bar:
         report = collect(args.model, inputs(args, Interpreter(args.model)), wanted, bar.now)
-    written = to_json(asdict(report))
-    data = json.loads(written)
+    data = plain(report)
     for path in args.output:
-        put_text(path, page(data) if path.suffix.lower() == ".html" else written + "\n")
+        put_text(path, page(data) if path.suffix.lower() == ".html" else to_json(data) + "\n")
     lines = [Text(sentence) for run in report.runs for sentence in run.verdict]
-    return Output(data, [*lines, *(Text(f"{path} is written.") for path in args.output)])
+    notes = [Text(f"Note: {note}", "yellow") for note in report.notes]
+    return Output(data, [*lines, *notes, *(Text(f"{path} is written.") for path in args.output)])

@@ -21,7 +21,8 @@ from litecl.conformance.kit import Kit
 from litecl.conformance.worker import folder_of
 from litecl.interpreter.errors import DeviceNotFound, LiteclError, ModelFileNotFound
 from litecl.perf.environment import cores, header, machine
-from litecl.verify import catalogue, pages, waivers
+from litecl.report import verified
+from litecl.verify import catalogue, waivers
 from litecl.verify.check import Check
 from litecl.verify.document import Table as Shown
 from litecl.verify.document import sentence, tables
@@ -117,9 +118,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         action="append",
         default=[],
-        type=OutputFile(*pages.FORMATS),
+        type=OutputFile(*verified.FORMATS),
         metavar="FILE",
-        help=f"write the result to this file ({', '.join(pages.FORMATS)}; .xml is JUnit's); may be repeated",
+        help=f"write the result to this file ({', '.join(verified.FORMATS)}; .xml is JUnit's); may be repeated",
     )
     parser.add_argument("--brief", action="store_true", help="write JSON with one row for checks with the same outcome")
     parser.add_argument(
@@ -153,7 +154,7 @@ def run(args: argparse.Namespace) -> Output:
     date = "" if _of_runtimes(args) else head["date"]  # no date, for reproducible pages
     result = Result(machine(), tuple(results), head["command"], date, (problem,) if problem else ())
     for path in args.output:
-        pages.write(result, path, brief=args.brief)
+        verified.write(result, path, brief=args.brief)
     view = [*numbers_view(args.numbers), *(part for device in results for part in _summary(device))]
     view += [_shown(part) for part in tables(result) if part.title.startswith(_SHOWN)]
     view += [Text(note) for note in notes]

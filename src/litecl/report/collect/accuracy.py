@@ -8,8 +8,7 @@ import numpy as np
 from litecl import comparison
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.interpreter.file.reader import read
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Model
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, steps
 from litecl.report.facts import Accuracy, Difference, Place, Tensor
 
@@ -30,14 +29,14 @@ def peer_steps(name: str) -> int:
     return _ROUNDED_OTHERWISE if name.startswith("litert") and "reference" not in name else 0
 
 
-def layers_accuracy(content: bytes, inputs: Mapping[str, Array], delegate: CLDelegate) -> tuple[Difference, ...]:
+def layers_accuracy(model: Model, inputs: Mapping[str, Array], delegate: CLDelegate) -> tuple[Difference, ...]:
     """Compare every tensor computed in the main subgraph with the reference's, in order.
 
     Nodes run unfused for this: preserved tensors can't be fused away.
     """
     ours, reference = (
         Interpreter(
-            content,
+            model,
             delegates=delegates,
             experimental_preserve_all_tensors=True,
             dynamic_range=delegate.dynamic_range,
@@ -49,7 +48,7 @@ def layers_accuracy(content: bytes, inputs: Mapping[str, Array], delegate: CLDel
         interpreter.invoke()
     details = {detail["index"]: detail for detail in reference.get_tensor_details()}
     rows: list[Difference] = []
-    for position, node in enumerate(read(content).subgraphs[0].nodes):
+    for position, node in enumerate(model.subgraphs[0].nodes):
         for tensor in node.outputs:
             try:
                 got, expected = ours.get_tensor(tensor), reference.get_tensor(tensor)

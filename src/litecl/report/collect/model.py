@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from litecl.interpreter import Interpreter
-from litecl.interpreter.file.reader import read
+from litecl.interpreter.graph import Model
 from litecl.perf.summary import summarize
 from litecl.report.facts import ModelFacts, Signature, Tensor
 
 
-def model_of(name: str, content: bytes, values: str) -> ModelFacts:
+def model_of(name: str, content: bytes, model: Model, values: str) -> ModelFacts:
     """Return a model's facts. values: describes how its inputs were chosen."""
-    model, interpreter = read(content), Interpreter(content)
+    interpreter = Interpreter(model)
     summary = summarize(model)
     return ModelFacts(
         name=name,

@@ -7,8 +7,8 @@ from typing import Any
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.interpreter.file.reader import content_of
-from litecl.interpreter.graph import Array
+from litecl.interpreter.file.reader import content_of, read
+from litecl.interpreter.graph import Array, Model
 from litecl.perf.bench import BenchOptions, peers
 from litecl.perf.contenders import Contender, Refusal
 from litecl.perf.doubts import busy, doubts, load, outliers
@@ -55,9 +55,10 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     content, load_before, head = bytes(content_of(path)), load(), header("litecl report")
     old = None if wanted.before is None else earlier.load(wanted.before)
     doing("computing the reference")
-    expected = _reference(content, inputs, CLDelegate(**wanted.delegate))
+    model = read(content)
+    expected = _reference(model, inputs, CLDelegate(**wanted.delegate))
     doing("preparing")
-    ours = [prepared(content, inputs, {**wanted.delegate, "device": device}) for device in wanted.devices]
+    ours = [prepared(content, model, inputs, {**wanted.delegate, "device": device}) for device in wanted.devices]
     against = () if wanted.against is None else (wanted.against,)
     theirs = peers(content, inputs, BenchOptions(wanted.delegate, against=against))
     beside_us = [one for one in theirs if isinstance(one, Contender)]
@@ -70,17 +71,16 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     for one, latency, accuracy in zip(ours, latencies, accuracies, strict=False):
         doing(f"looking into {latency.name}")
         begun = starts(content, inputs, one.delegate) if wanted.cold else ()
-        seen = [_with_layers(accuracy[0], content, inputs, one) if wanted.layers else accuracy[0], *accuracy[1:]]
-        runs.append(run_of(content, inputs, one, Beside(latency, beside, bool(doubtful), seen, begun)))
-    model = model_of(path.name, content, wanted.values)
-    since = None
+        seen = [_with_layers(accuracy[0], model, inputs, one) if wanted.layers else accuracy[0], *accuracy[1:]]
+        runs.append(run_of(model, inputs, one, Beside(latency, beside, bool(doubtful), seen, begun)))
+    facts, since = model_of(path.name, content, model, wanted.values), None
     if wanted.before is not None and old is not None:
-        since = earlier.earlier_of(wanted.before.name, old, head, model, runs)
-    return Report(head, model, tuple(runs), tuple(beside), (*doubtful, *refusals), load(), since, sources(runs))
+        since = earlier.earlier_of(wanted.before.name, old, head, facts, runs)
+    return Report(head, facts, tuple(runs), tuple(beside), (*doubtful, *refusals), load(), since, sources(runs))
 
 
-def _reference(content: bytes, inputs: Mapping[str, Array], delegate: CLDelegate) -> list[Array]:
-    reference = Interpreter(content, dynamic_range=delegate.dynamic_range)
+def _reference(model: Model, inputs: Mapping[str, Array], delegate: CLDelegate) -> list[Array]:
+    reference = Interpreter(model, dynamic_range=delegate.dynamic_range)
     prepare(reference, inputs)
     reference.invoke()
     return outputs_of(reference)
@@ -93,8 +93,8 @@ def _accuracies(one: Prepared, expected: Sequence[Array], theirs: Sequence[Conte
     return [outputs_accuracy(_REFERENCE, runtime, expected), *beside]
 
 
-def _with_layers(accuracy: Accuracy, content: bytes, inputs: Mapping[str, Array], one: Prepared) -> Accuracy:
-    rows = layers_accuracy(content, inputs, CLDelegate(**one.delegate))
+def _with_layers(accuracy: Accuracy, model: Model, inputs: Mapping[str, Array], one: Prepared) -> Accuracy:
+    rows = layers_accuracy(model, inputs, CLDelegate(**one.delegate))
     return replace(accuracy, layers=rows, departed=first_departure(rows), note=_ALONE)
 
 

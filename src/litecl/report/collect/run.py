@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.report import KernelRow
 from litecl.interpreter.errors import DelegateError
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Model
 from litecl.perf import peak
 from litecl.perf.contenders import Contender, litecl, start
 from litecl.perf.environment import named
@@ -41,9 +41,9 @@ class Prepared:
         return self.watched.report()
 
 
-def prepared(content: bytes, inputs: Mapping[str, Array], delegate: dict[str, Any]) -> Prepared:
-    """Prepare the model twice: to examine it and to time it."""
-    watched = Watched(content, CLDelegate(**delegate), inputs)
+def prepared(content: bytes, model: Model, inputs: Mapping[str, Array], delegate: dict[str, Any]) -> Prepared:
+    """Prepare the model twice: to examine it and, from its file's content, to time it."""
+    watched = Watched(model, CLDelegate(**delegate), inputs)
     report = watched.report()
     name, threads = f"litecl on {report.device}", delegate.get("num_threads") or report.threads
     plain = start(name, threads, lambda: litecl(content, delegate), inputs)
@@ -64,9 +64,9 @@ class Beside:
     starts: Sequence[Start]
 
 
-def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: Beside) -> Run:
+def run_of(model: Model, inputs: Mapping[str, Array], one: Prepared, beside: Beside) -> Run:
     """Run the model with and without launch times, and return the measurements."""
-    timed = Watched(content, CLDelegate(**{**one.delegate, "profile": True}), inputs)
+    timed = Watched(model, CLDelegate(**{**one.delegate, "profile": True}), inputs)
     plain_spans = _undisturbed([one.watched.invoke() for _ in range(_RUNS)], _invoke_ms)
     invokes = _undisturbed([(timed.invoke(), timed.report()) for _ in range(_RUNS)], lambda each: _invoke_ms(each[0]))
     median = invokes[len(invokes) // 2]

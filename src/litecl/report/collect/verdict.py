@@ -40,15 +40,15 @@ def verdict(
 def _where_nodes_run(nodes: Sequence[NodeFacts], refused: Sequence[Refused]) -> str:
     left = sum(len(row.nodes) for row in refused)
     if not left:
-        return f"All {len(nodes)} nodes run on the device."
+        return f"All {len(nodes):,} nodes run on the device."
     if left == len(nodes):
-        return f"None of the {left} nodes runs on the device: {refused[0].reason}."
+        return f"None of the {left:,} nodes runs on the device: {refused[0].reason}."
     ops = _ops(refused)
-    others = "The other one" if left == 1 else f"The {left} others"
+    others = "The other one" if left == 1 else f"The {left:,} others"
     cost = f"{sum(row.share for row in refused):.0%}".replace("%", " %")
     verb = "costs" if left == 1 else "cost"
     reason = f"{refused[0].reason}" if len(refused) == 1 else f"mostly: {refused[0].reason}"
-    on_device = f"{len(nodes) - left} of {len(nodes)} nodes run on the device."
+    on_device = f"{len(nodes) - left:,} of {len(nodes):,} nodes run on the device."
     return f"{on_device} {others} ({ops}) {verb} {cost} of the time: {reason}."
 
 

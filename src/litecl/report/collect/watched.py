@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from litecl.delegate import CLDelegate, DelegationReport
@@ -18,9 +19,9 @@ from litecl.report.facts import Place
 class Watched:
     """An interpreter with one CLDelegate, recording when each of its nodes runs."""
 
-    def __init__(self, content: bytes, delegate: CLDelegate, inputs: Any) -> None:
+    def __init__(self, model: Model, delegate: CLDelegate, inputs: Any) -> None:
         self._delegate, self._timeline = replace(delegate, warm_up="block"), Timeline()
-        self.interpreter = Interpreter(content, delegates=[self], listeners=[self._timeline])
+        self.interpreter = Interpreter(model, delegates=[self], listeners=[self._timeline])
         prepare(self.interpreter, inputs)
         self.interpreter.invoke()  # the first invoke compiles and warms up
 
@@ -55,9 +56,13 @@ class Watched:
         """Return a span's node in the original model; None for a region, and for nodes within a failed one."""
         if span.op == REGION or span.node < 0:
             return None
-        node = self._rewritten(span)
-        nodes = self.delegation.original.subgraphs[span.subgraph].nodes
-        return next(((span.subgraph, i) for i, other in enumerate(nodes) if other is node), None)
+        return self._places.get((span.subgraph, id(self._rewritten(span))))
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, int], Place]:
+        """The nodes of the original model, by their subgraph and identity."""
+        graphs = enumerate(self.delegation.original.subgraphs)
+        return {(number, id(node)): (number, i) for number, graph in graphs for i, node in enumerate(graph.nodes)}
 
     def _rewritten(self, span: Span) -> Node:
         return self.delegation.model.subgraphs[span.subgraph].nodes[span.node]

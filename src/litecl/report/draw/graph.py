@@ -77,10 +77,11 @@ def _node(node: Mapping[str, Any], boxes: Layout, position: int, most: float) ->
     (x, y), box = boxes.corners[position], boxes.box
     large = box is LARGE
     words = [text(x + 8 if large else x + 5, y + (14.5 if large else 12.2), _name(node["op"], large), "op")]
+    share = units.percent(node["share"]) if large and node["share"] >= 0.001 else ""
     if large and node["outputs"]:
-        words.append(text(x + 8, y + 27, _fit(units.shape(node["outputs"][0]["shape"])), "shape"))
-    if large and node["share"] >= 0.001:
-        words.append(text(x + box.width - 7, y + 14.5, units.percent(node["share"]), "share", "end"))
+        words.append(text(x + 8, y + 27, _fit(units.shape(node["outputs"][0]["shape"]), 14 if share else 20), "shape"))
+    if share:
+        words.append(text(x + box.width - 7, y + 27, share, "share", "end"))
     shape = tag("rect", x=x, y=y, width=box.width, height=box.height, rx=5 if large else 3)
     heat = f"--t:{node['share'] / most:.3f}"
     content = titled(tooltip(node)) + shape + "".join(words)
@@ -95,12 +96,11 @@ def _node(node: Mapping[str, Any], boxes: Layout, position: int, most: float) ->
 
 def _name(op: str, large: bool) -> str:
     name = _SHORT.get(op, op)
-    most = 13 if large else 14
-    return name if len(name) <= most else name[: most - 1] + "…"
+    return _fit(name, 15 if large else 14)
 
 
-def _fit(words: str) -> str:
-    return words if len(words) <= 20 else words[:19] + "…"
+def _fit(words: str, most: int) -> str:
+    return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def tooltip(node: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ def histogram(latency: Mapping[str, Any]) -> str:
     right = _WIDTH - _RIGHT - (26 if beyond else 0)
     x, y = linear((low, high), (_LEFT, right)), linear((0, max(*counts, beyond)), (_HEIGHT - _BOTTOM, _TOP))
     step = (high - low) / bins
-    parts = _axes(x, y, low, high, max(*counts, beyond))
+    parts = _axes(x, y, low, high, max(*counts, beyond), right - 24 if beyond else right)
     for i, n in enumerate(counts):
         start = low + i * step
         title = f"{n} invokes of {units.ms(start)} to {units.ms(start + step)}"
@@ -47,10 +47,13 @@ def _fence(times: Sequence[float]) -> float:
     return min(times[-1], upper + 3 * max(upper - lower, upper * 0.01))
 
 
-def _axes(x: Any, y: Any, low: float, high: float, most: float) -> list[str]:
+def _axes(x: Any, y: Any, low: float, high: float, most: float, last: float) -> list[str]:
+    """Draw the grid and its labels. last: where the furthest label of a time may be, beside "more"."""
     parts = [line(_LEFT, y(n), _WIDTH - _RIGHT, y(n), "grid") for n in ticks(0, most, 4)]
     parts += [text(_LEFT - 6, y(n) + 3.5, f"{n:g}", "tick", "end") for n in ticks(0, most, 4) if n == int(n)]
-    return parts + [text(x(t), _HEIGHT - 12, units.ms(t), "tick", "middle") for t in ticks(low, high, 4)]
+    return parts + [
+        text(x(t), _HEIGHT - 12, units.ms(t), "tick", "middle") for t in ticks(low, high, 4) if x(t) <= last
+    ]
 
 
 def _mark(x: float, name: str) -> list[str]:

@@ -1,26 +1,17 @@
-"""Writes a result as JSON, HTML, Markdown or JUnit XML, by the file's suffix."""
+"""Writes a result of ``litecl verify`` as JSON, HTML, Markdown or JUnit XML, by the file's suffix."""
 
 import json
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.whole_files import put_text
-from litecl.perf.environment import finite
-from litecl.verify.document import Table, sentence, tables
+from litecl.perf.environment import plain
+from litecl.report.sheet import Part, Sheet, sheet
+from litecl.verify.document import Table, origin, outcomes, sentence, tables
 from litecl.verify.record import BAD, NOT_RUN, REFUSED, Result
 
-_STYLE = """
-:root{color-scheme:light dark}
-body{font:15px/1.45 system-ui,sans-serif;margin:1.5em auto;max-width:75em;padding:0 1em}
-table{border-collapse:collapse;margin-bottom:1.5em;display:block;overflow-x:auto}
-th,td{border:1px solid #8886;padding:.2em .6em;text-align:left;vertical-align:top;overflow-wrap:anywhere;min-width:6em}
-tr.bad td{background:#f003}
-p.result{font-weight:600;overflow-wrap:anywhere}
-summary{cursor:pointer;margin-bottom:.5em}
-"""
 _LONG = 20  # most rows without a failure to show unasked
 
 
@@ -38,12 +29,12 @@ def write(result: Result, path: Path, *, brief: bool = False) -> None:
 
 def to_json(result: Result) -> str:
     """Return a whole result as JSON, with null for non-finite numbers."""
-    return json.dumps(finite(result.to_dict()), indent=1) + "\n"
+    return json.dumps(plain(result.to_dict()), indent=1) + "\n"
 
 
 def to_brief_json(result: Result) -> str:
     """Return a brief result as JSON with one row per line: about 30 kB per device, to be stored."""
-    data = finite(result.to_brief())
+    data = plain(result.to_brief())
     lines = [[json.dumps(row, separators=(",", ":")) for row in device.pop("rows")] for device in data["devices"]]
     head = json.dumps({key: value for key, value in data.items() if key != "devices"})[:-1]
     devices = (
@@ -67,26 +58,14 @@ def _line(cells: tuple[str, ...]) -> str:
 
 
 def to_html(result: Result) -> str:
-    """Return a self-contained page without scripts."""
-    body = "".join(map(_html, tables(result)))
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>litecl verify</title><style>{_STYLE}</style><h1>litecl verify</h1>"
-        f'<p class="result">{escape(sentence(result))}</p>{body}</html>\n'
-    )
+    """Return a self-contained page, in the style of ``litecl report``."""
+    title = ", ".join(device.name for device in result.devices) or "no device"
+    return sheet(Sheet("litecl verify", title, (*outcomes(result), origin(result)), tuple(map(_part, tables(result)))))
 
 
-def _html(table: Table) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
-    rows = "".join(
-        f"<tr{' class=bad' if i in table.marked else ''}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
-        for i, cells in enumerate(table.rows)
-    )
-    content = f"<table><tr>{head}</tr>{rows}</table>"
-    if len(table.rows) > _LONG and not table.marked:
-        content = f"<details><summary>{len(table.rows)} rows</summary>{content}</details>"
-    return f"<h2>{escape(table.title)}</h2>{content}"
+def _part(table: Table) -> Part:
+    is_folded = len(table.rows) > _LONG and not table.marked
+    return Part(table.title, table.columns, table.rows, marked=table.marked, is_folded=is_folded)
 
 
 def to_junit(result: Result) -> str:
