@@ -102,6 +102,7 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
     weights += (size_t)group * s.group_panels * column_bytes(RUNS(p), p->run_bytes);
     stage += group * s.group_panels * HYBRID_ROWS;
     rows += s.first_row;
+    TilePatches tile = {.until = 0};
     for (int m0 = s.m_first; m0 < s.m_last; m0 += MR) {
         const Pixels pixels = pixels_at(p, m0);
         int row_zeros[MR];
@@ -112,11 +113,10 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
             row_zeros[r] = zeros[row];
             row_scales[r] = scales[row];
         }
-        __global const uchar *patches = patches_of(rows, x, p, m0, s.size, zeros, 1);
+        move_to_tile(&tile, rows, x, p, m0, s.size, zeros, 1);
         const size_t to = (size_t)pixels.first * g->columns + group * p->group_out;
-        __global const Gathered *operands = gathered(rows, patches, p);
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
-            multiply_rows(operands, weights, stage, residual + to + n0, out + to + n0, row_zeros, row_scales,
+            multiply_rows(tile.operands, weights, stage, residual + to + n0, out + to + n0, row_zeros, row_scales,
                           block_scales, c,
                           pixels.count, n0, has_residual, low, high);
     }

@@ -9,7 +9,8 @@
 // row. weights are then [columns][row_bytes], rows padded with zeros to whole vectors.
 // PLAIN, for rows that are multiplied where they are (or the single row of a convolution): their bits are flipped then,
 // not when they are gathered.
-// Macros: MR, NV, PANEL; ACROSS; WEIGHT_BITS; PLAIN; T and WORDS (quantized.h).
+// ADJACENT: the taps of a run, if each pixel's window begins one pixel after the last one's.
+// Macros: MR, NV, PANEL; ACROSS; ADJACENT; WEIGHT_BITS; PLAIN; T and WORDS (quantized.h).
 #include "quantized.h"
 #include <delegate.matmul.patches.Gather>
 
@@ -175,12 +176,39 @@ INLINE void multiply_widened(intv tile[MR][NV], __global const uchar *restrict r
 }
 #endif
 
+#if defined(ADJACENT) && WEIGHT_BITS == 8
+#define SHARES_LOADS 1
+// The same for adjacent pixels and runs of ADJACENT taps of row_step bytes: what a pixel reads at one tap, the next
+// pixel reads at the tap before, so that it is loaded once.
+INLINE void multiply_adjacent(intv tile[MR][NV], __global const uchar *restrict rows,
+                              __global const char *restrict weights, const int row_step, const int runs,
+                              const int run_step) {
+    const int tap = row_step * PANEL;
+    for (int run = 0; run < runs; ++run, rows += run_step, weights += (ADJACENT - 1) * tap)
+        for (int k = 0; k < row_step; k += 4, weights += PANEL * 4) {
+            intv w[ADJACENT][NV];
+            UNROLL for (int t = 0; t < ADJACENT; ++t)
+                UNROLL for (int j = 0; j < NV; ++j) w[t][j] = LOADI(weights + t * tap + j * VW * 4);
+            UNROLL for (int i = 0; i < MR + ADJACENT - 1; ++i) {
+                const intv x = (intv)*(__global const int_u *)(rows + i * row_step + k);
+                UNROLL for (int t = 0; t < ADJACENT; ++t)
+                    if (i >= t && i - t < MR)
+                        UNROLL for (int j = 0; j < NV; ++j) tile[i - t][j] = DOT(tile[i - t][j], x, w[t][j]);
+            }
+        }
+}
+#endif
+
 // tile[r][j] += `runs` runs of run_bytes of row r times weights.
 INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict rows,
                              __global const char *restrict weights, const int row_step, const int runs,
                              const int run_bytes, const int run_step) {
 #ifdef WIDENED_ROW
     multiply_widened(tile, rows, weights, runs, run_bytes, run_step);
+    return;
+#endif
+#ifdef SHARES_LOADS
+    multiply_adjacent(tile, rows, weights, row_step, runs, run_step);
     return;
 #endif
     intv rest[NV];

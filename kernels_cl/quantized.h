@@ -327,8 +327,19 @@ inline intv finish_wide(const wideh sums[2], __global const int *stage, int low,
 }
 #endif
 
+#if defined(HAS_MASKS) && defined(LITECL_NATIVE) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#define MASKS_BYTES 1
+#endif
+
 // Writes the first `columns` lanes of y, if any.
 inline void store_lanes(__global OUT *p, const Outv y, const int columns) {
+#ifdef MASKS_BYTES
+    typedef char Bytes __attribute__((vector_size(VW)));
+    if (sizeof(OUT) == 1) {
+        __builtin_ia32_storedquqi128_mask((Bytes *)(size_t)p, __builtin_convertvector(y, Bytes), FIRST_LANES(columns));
+        return;
+    }
+#endif
     if (columns >= VW) {
         *(__global Outv_g *)p = y;
         return;

@@ -14,11 +14,36 @@
 #include <delegate.ops.quantized.binary.LinearSum>
 typedef LinearSum Scales;
 
-inline intv combine(intv x, intv y, const Scales s) {
-    const intv pairs = (x & 0xffff) | y << 16;
+// pairs: of words, an element of each array.
+inline intv scaled_sum(const intv pairs, const Scales s) {
     const intv low = DOT2((intv)s.rest, pairs, (intv)s.low) >> 14;
-    return clamp_int(DOT2(low + s.base, pairs, (intv)s.high) >> s.shift, s.least, s.most);
+    return DOT2(low + s.base, pairs, (intv)s.high) >> s.shift;
 }
+
+inline intv combine(intv x, intv y, const Scales s) {
+    return clamp_int(scaled_sum((x & 0xffff) | y << 16, s), s.least, s.most);
+}
+
+#if VW == 16 && defined(LITECL_NATIVE) && (defined(VNNI) || defined(MULTIPLY_PAIRS))
+#define TWICE (2 * VW)
+typedef T Bytes __attribute__((vector_size(TWICE), aligned(1)));
+
+// Combines TWICE elements. Words are interleaved in parts of 16 bytes, and narrowing puts the sums back in order.
+inline void combine_twice(__global T *out, __global const T *x, __global const T *y, const Scales s) {
+    const words_of_intv a = __builtin_convertvector(*(__global const Bytes *)x, words_of_intv);
+    const words_of_intv b = __builtin_convertvector(*(__global const Bytes *)y, words_of_intv);
+#define INTERLEAVED(n)                                                                                            \
+    __builtin_shufflevector(a, b, n, 32 + n, 1 + n, 33 + n, 2 + n, 34 + n, 3 + n, 35 + n, 8 + n, 40 + n, 9 + n,   \
+                            41 + n, 10 + n, 42 + n, 11 + n, 43 + n, 16 + n, 48 + n, 17 + n, 49 + n, 18 + n,       \
+                            50 + n, 19 + n, 51 + n, 24 + n, 56 + n, 25 + n, 57 + n, 26 + n, 58 + n, 27 + n, 59 + n)
+    const intv first = scaled_sum(__builtin_astype(INTERLEAVED(0), intv), s);
+    const intv second = scaled_sum(__builtin_astype(INTERLEAVED(4), intv), s);
+    words_of_intv sums = __builtin_ia32_packssdw512(first, second);
+    sums = __builtin_elementwise_max(sums, (words_of_intv)((short)s.least - (words_of_intv){}));
+    sums = __builtin_elementwise_min(sums, (words_of_intv)((short)s.most - (words_of_intv){}));
+    *(__global Bytes *)out = __builtin_convertvector(sums, Bytes);
+}
+#endif
 #else
 #include <delegate.ops.quantized.binary.ScaledPair>
 typedef ScaledPair Scales;
@@ -94,6 +119,10 @@ KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __gl
         column = 0;
         NEXT_ROW(nest, 2, at + count == end);
         int i = 0;
+#ifdef TWICE
+        if (a_step > 0 && b_step > 0)
+            for (; i + TWICE <= count; i += TWICE) combine_twice(c + at + i, x + i, y + i, s);
+#endif
         for (; i + VW <= count; i += VW) {
             const intv p = a_step > 0 ? CONVERT(load_t(x + i), int) : all_a, q = b_step > 0 ? CONVERT(load_t(y + i), int) : all_b;
             store_out(c + at + i, CONVERT(COMBINE(p, q), OUT));

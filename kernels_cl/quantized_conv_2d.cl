@@ -45,11 +45,12 @@ typedef intv Sums;
 #define TILE_FUNCTION OUT_OF_LINE WIDE
 #endif
 
-// Rows share what is derived from a stage for WebAssembly.
-#ifdef WASM_LANES
-#define UNROLL_ROWS UNROLL
+#ifdef MASKS_BYTES
+#define MASKS_OUT (sizeof(OUT) == 1)
+#define STORE_WHOLE store_lanes
 #else
-#define UNROLL_ROWS UNROLL_BY_2
+#define MASKS_OUT 0
+#define STORE_WHOLE(p, y, columns) *(__global Outv_u *)(p) = (y)
 #endif
 
 // MR pixels x NV vectors of columns from n0 on.
@@ -104,15 +105,15 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
 #if MR == 1
     UNROLL for (int j = 0; j < NV; ++j) store_lanes(out + j * VW, FINISHED(tile[0][j], j), columns - j * VW);
 #else
+    if ((MASKS_OUT || columns >= TILE_COLUMNS) && count >= MR) {
+        UNROLL for (int j = 0; j < NV; ++j)
+            UNROLL for (int r = 0; r < MR; ++r)
+                STORE_WHOLE(out + r * g->columns + j * VW, FINISHED(tile[r][j], j), columns - j * VW);
+        return;
+    }
     Sums sums[MR][NV];
     UNROLL for (int j = 0; j < NV; ++j)
         UNROLL for (int r = 0; r < MR; ++r) sums[r][j] = tile[r][j];
-    if (columns >= TILE_COLUMNS && count >= MR) {
-        UNROLL for (int j = 0; j < NV; ++j)
-            UNROLL_ROWS for (int r = 0; r < MR; ++r)
-                *(__global Outv_u *)(out + r * g->columns + j * VW) = FINISHED(sums[r][j], j);
-        return;
-    }
     ROLL_FIRST(j, NV, NV)
         ROLL_FIRST(r, count, MR)
             store_lanes(out + r * g->columns + j * VW, FINISHED(sums[r][j], j), columns - j * VW);
@@ -131,16 +132,16 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
     stage += group * s.group_panels * STAGE_ROWS;
     out += group * p->group_out;
     rows += s.first_row;
+    TilePatches tile = {.until = 0};
     for (int m0 = s.m_first; m0 < s.m_last; m0 += MR) {
         int sums[MR];
         const Pixels pixels = pixels_at(p, m0);
-        __global const uchar *patches = patches_of(rows, x, p, m0, s.size, &c->x_zero, 0);
+        move_to_tile(&tile, rows, x, p, m0, s.size, &c->x_zero, 0);
 #ifdef ROW_SUMS
-        sum_patches(sums, patches, p, MR, (uchar)SUM_FLIP);
+        sum_patches(sums, tile.patches, p, MR, (uchar)SUM_FLIP);
 #endif
         __global OUT *to = out + (size_t)pixels.first * g->columns;
-        __global const Gathered *operands = gathered(rows, patches, p);
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
-            multiply_rows(operands, weights, stage, to + n0, sums, c, pixels.count, n0);
+            multiply_rows(tile.operands, weights, stage, to + n0, sums, c, pixels.count, n0);
     }
 }

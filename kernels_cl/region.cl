@@ -6,8 +6,8 @@
 // Records and codes are declared in delegate/plan/region_tables.py.
 // progress holds, for each launch, a cache line of zeros for every worker and one more: the work-items begun in each
 // worker's share, and those done. A worker begins with its own share, so that it reads in one launch what it wrote in
-// the one before, then helps with the others' shares, and goes on to the next launch when all are done; so even a
-// single worker reaches the end.
+// the one before, then waits a little, helps with the others' shares, and goes on to the next launch when all are done;
+// so even a single worker reaches the end.
 // A block of control flow counts as one work-item: one worker executes it. At a launch of several work-items it hands
 // out a ticket for each, and the workers that wait for the block help. Ticket numbers increase from the first launch to
 // the last, so a late worker finds no tickets left for the launch that it has read about.
@@ -271,31 +271,54 @@ static void run_entries(const Region *r, int at, const int end) {
 #define GOES_ON(r) true
 #endif
 
+// The first item of a worker's share.
+#define SHARE_START(items, worker, workers) (((items) * (worker) + (workers) - 1) / (workers))
+
+// Runs what nobody has begun of a worker's share of an entry; returns the number of items.
+static int run_share(const Region *r, const int at, const int items, __global volatile int *begun, const int owner,
+                     const int workers) {
+    __global const Entry *work = r->works + at;
+    const int first = SHARE_START(items, owner, workers), last = SHARE_START(items, owner + 1, workers);
+    int finished = 0;
+    if (begun[owner * LINE] >= last - first) return 0;
+    for (int i = first + atomic_inc(begun + owner * LINE); i < last; i = first + atomic_inc(begun + owner * LINE)) {
+        if (work->code == CONTROL_BLOCK) run_entries(r, at + 1, work->to);
+        else run_items(r, i, i + 1, work);
+        ++finished;
+    }
+    return finished;
+}
+
+// How long a worker that has done its share waits for others before it looks into theirs, which delays them. It doesn't
+// wait where one had begun nothing the launch before.
+#define WAITS 64
+
 // One worker's part of all launches.
 static void work_through(const Region *r, __global volatile int *progress, const int count, const int worker,
                          const int workers TIMED(COMMA __global long *stamps)) {
     TIMED(__global long *stamp = stamps + worker * (r->works[count - 1].place + 2); *stamp = CLOCK();)
+    int waits = WAITS;
     for (int at = 0, next; at < count && GOES_ON(r); at = next) {
         __global const Entry *work = r->works + at;
         const bool is_block = work->code == CONTROL_BLOCK;
         const int items = is_block ? 1 : items_of(work);
         next = is_block ? work->to : at + 1;
         __global volatile int *begun = progress + work->place * (workers + 1) * LINE, *done = begun + workers * LINE;
-        int finished = 0;
-        for (int turn = 0; turn < workers; ++turn) {
-            const int owner = (worker + turn) % workers;
-            const int first = items * owner / workers, last = items * (owner + 1) / workers;
-            __global volatile int *taken = begun + owner * LINE;
-            for (int i = first + atomic_inc(taken); i < last; i = first + atomic_inc(taken), ++finished) {
-                if (is_block) run_entries(r, at + 1, next);
-                else run_items(r, i, i + 1, work);
-            }
-        }
-        atomic_add(done, finished);
+        PREFETCH_TO_WRITE(begun + (workers + 1 + worker) * LINE);  // for the next launch
+        int finished = run_share(r, at, items, begun, worker, workers), idle = 0;
+        if (finished) atomic_add(done, finished);
         for (int waited = 0; *done < items && GOES_ON(r); ++waited) {
             if (is_block) help(r);
+            for (int turn = 1; waited >= waits && turn < workers; ++turn) {
+                const int owner = (worker + turn) % workers;
+                const bool none = begun[owner * LINE] == 0;
+                finished = run_share(r, at, items, begun, owner, workers);
+                if (finished) atomic_add(done, finished);
+                idle |= finished && none;
+            }
             pause_worker(waited);
         }
+        waits = idle ? 0 : WAITS;
         mem_fence(CLK_GLOBAL_MEM_FENCE);
         TIMED(*++stamp = CLOCK();)
     }

@@ -4,6 +4,12 @@
 #define LINE (REGION_SIZE_LINE_BYTES / 4)  // ints in a cache line
 #define PATIENCE 2000
 
+#ifdef LITECL_NATIVE
+#define PREFETCH_TO_WRITE(p) __builtin_prefetch((const void *)(size_t)(p), 1, 3)
+#else
+#define PREFETCH_TO_WRITE(p)
+#endif
+
 // A waiting worker yields to others, which may need its processor, if its compiler can express it.
 static void pause_worker(const int waited) {
 #if defined(LITECL_NATIVE)

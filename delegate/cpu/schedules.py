@@ -16,7 +16,11 @@ _REGISTERS: TilesByWidth = {
     4: (TileShape(6, 2, 1.0), TileShape(12, 1, 0.8)),
     1: (TileShape(4, 4, 1.0),),
 }
-_REGISTERS_OF_BYTES: TilesByWidth = {**_REGISTERS, 1: (TileShape(2, 2, 1.0),)}
+_REGISTERS_OF_BYTES: TilesByWidth = {
+    **_REGISTERS,
+    16: (*_REGISTERS[16], TileShape(9, 2, 0.97)),
+    1: (TileShape(2, 2, 1.0),),
+}
 # For few rows that 7 or 6 does not divide, at the cost of another kernel to compile.
 _MORE_REGISTERS: TilesByWidth = {
     **_REGISTERS,
@@ -50,7 +54,7 @@ PRODUCTS_BY_KERNEL: Mapping[str, Products] = {
     "quantized_conv_2d": _OF_BYTES,
     "hybrid_conv_2d": _OF_BYTES,
 }
-PRODUCTS_IN_TURNS: Mapping[str, Products] = {"gemm": _IN_TURNS, "winograd": _IN_TURNS}
+PRODUCTS_IN_TURNS: Mapping[str, Products] = {**PRODUCTS_BY_KERNEL, "gemm": _IN_TURNS, "winograd": _IN_TURNS}
 """Kernels with other tiles; the second where vectors take turns (``CpuTarget.takes_turns``)."""
 
 AT_ONCE: TilesByWidth = {16: (TileShape(16, 1, 1.0),)}
@@ -101,7 +105,7 @@ _PIXELS_OF_BYTES = (TileShape(4, 1, 1.0), TileShape(5, 1, 0.8), TileShape(3, 1, 
 # near_bytes are the panels that all rows of a tile share, the rows of a block of channels, the transformed
 # patches if weights are small; far_bytes are weights, or the transformed patches if weights are large.
 _PRODUCT = Schedule(items_per_unit=8, least=5e4, most=1e6, near_bytes=1 << 15, far_bytes=1 << 19)
-_BYTES = Schedule(items_per_unit=8, least=1e5)
+_BYTES = Schedule(items_per_unit=2, least=1e5)
 
 DEFAULTS: Mapping[str, Schedule] = {
     "attention": replace(_PRODUCT, tiles=(TileShape(6, 2, 1.0),)),
@@ -113,7 +117,7 @@ DEFAULTS: Mapping[str, Schedule] = {
     "hybrid_conv_2d": _BYTES,
     "depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS),
     "quantized_depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS_OF_BYTES),
-    "quantized_depthwise_pairs": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS),
+    "quantized_depthwise_lines": Schedule(items_per_unit=2, least=2e4),
     "winograd": Schedule(near_bytes=1 << 19, far_bytes=1 << 20),
     "weight_only": Schedule(tiles=(TileShape(4, 1, 1.0),)),
     "quantize_rows": Schedule(pieces=64),

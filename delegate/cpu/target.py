@@ -147,7 +147,8 @@ def items(kernel: str, target: Target, work: float = inf) -> int:
     """Return how many work-items a CPU gets for ``work`` operations."""
     schedule = target.schedule(kernel)
     most = schedule.items_alone if target.compute_units == 1 else target.compute_units * schedule.items_per_unit
-    return max(1, most if work >= most * schedule.least else int(work / schedule.least))
+    count = most if work >= most * schedule.least else int(work / schedule.least)
+    return max(1, count - count % target.compute_units if count > target.compute_units else count)
 
 
 def filled(kernel: str, target: Target, count: int, others: int, work: float) -> int:
@@ -173,7 +174,9 @@ def spread(kernel: str, target: Target, rows: int, columns: int, work: float, gr
     work: operations of a group of ``rows`` x ``columns``.
     """
     wanted = items(kernel, target, work)
-    item_rows = -(-rows // min(rows, wanted))
+    item_rows, unit_rows = -(-rows // min(rows, wanted)), -(-rows // target.compute_units)
+    if item_rows < unit_rows:  # a unit gets whole items
+        item_rows = -(-unit_rows // (unit_rows // item_rows))
     parts = max(1, wanted // (-(-rows // item_rows) * groups))
     return item_rows, -(-columns // min(columns, parts))
 

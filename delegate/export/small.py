@@ -7,7 +7,7 @@ from litecl.delegate.export.machines import ExportMachine
 from litecl.delegate.tuning import TileShape, Tuning
 
 _PIXELS = TileShape(1, 1, 1.0)
-_DEPTHWISE = "depthwise_conv_2d", "quantized_depthwise_conv_2d", "quantized_depthwise_pairs"
+_DEPTHWISE = "depthwise_conv_2d", "quantized_depthwise_conv_2d"
 
 
 def small_tuning(width: int) -> Tuning:

@@ -9,7 +9,9 @@ from litecl.delegate.matmul.geometry import Geometry, matrix
 from litecl.interpreter.dataclass import dataclass
 
 _LINE = 64  # bytes of a cache line
+_BLOCK_BYTES = 1 << 14  # of a block of lines, half of a first-level cache or less
 _FOUR = 4  # bytes that are widened at once where vectors are single numbers
+_WIDEST = 16  # lanes of a vector
 _MOST_WIDENED = 8  # lanes up to which kernels may widen bytes to words: CPUs with wider vectors multiply bytes
 
 
@@ -34,6 +36,8 @@ class Gather:
     lines: int
     line_width: int
     line_pixels: int
+    line_step: int
+    block_lines: int
     plain: int
     item_bytes: int
     widened: int
@@ -59,8 +63,9 @@ class Groups:
 class Patches:
     """How a convolution is distributed: into tiles, and to work-items with memory for a tile's patches.
 
-    lines: whether a tile's pixels are in one line of the output and share the input lines that they read. special:
-    whether rows that need no gathering get their own kernels.
+    lines: whether a tile's pixels are in one line of the output and share the input lines that they read. block_lines:
+    how many output lines' input lines are gathered at once, 0 for those of a tile. special: whether rows that need no
+    gathering get their own kernels.
     """
 
     geometry: Geometry
@@ -68,6 +73,7 @@ class Patches:
     tile: Tile
     grid: Grid
     lines: bool
+    block_lines: int
     item_bytes: int
     widened: int
     scratch: Scratch
@@ -88,14 +94,20 @@ class Patches:
 
     @property
     def defines(self) -> dict[str, str | int | float]:
-        """The macros of the tile, and PLAIN for a row that no work-item gathers."""
-        one_row = self.special and self.plain and (self.geometry.pixels, self.tile.rows) == (1, 1)
-        return self.tile.defines | ({"PLAIN": 1} if one_row else {})
+        """The macros of the tile, PLAIN for a row that no work-item gathers, ADJACENT for pixels that share loads."""
+        g, tile = self.geometry, self.tile
+        if self.special and self.plain and (g.pixels, tile.rows) == (1, 1):
+            return tile.defines | {"PLAIN": 1}
+        # One vector of columns takes as long to load its operands as to multiply them.
+        waits = self.lines and g.is_3x3 and g.channels % _FOUR == 0 and (tile.vectors, tile.width) == (1, _WIDEST)
+        return tile.defines | ({"ADJACENT": g.kernel_width} if waits else {})
 
     def gather(self, x_bytes: int) -> Gather:
         """Return the kernel's argument, for an input of ``x_bytes``."""
         g, row_bytes = self.geometry, _row_bytes(self.geometry, self.lines)
         width = g.out_width if self.lines else g.pixels
+        line_pixels = -(-width // self.tile.rows) * self.tile.rows
+        run_step = _run_step(g, line_pixels if self.block_lines else self.tile.rows) if self.lines else 0
         return Gather(
             window=g,
             group_x=self.groups.x,
@@ -106,10 +118,12 @@ class Patches:
             row_step=g.stride_x * g.channels if self.lines else row_bytes,
             runs=self.runs,
             run_bytes=row_bytes // self.runs,
-            run_step=_run_step(g, self.tile) if self.lines else 0,
+            run_step=run_step,
             lines=int(self.lines),
             line_width=width,
-            line_pixels=-(-width // self.tile.rows) * self.tile.rows,
+            line_pixels=line_pixels,
+            line_step=min(g.stride_y, g.kernel_height) * run_step,
+            block_lines=self.block_lines,
             plain=int(self.plain),
             item_bytes=self.item_bytes,
             widened=self.widened,
@@ -147,14 +161,19 @@ def patches(
     lines = own_lines is not None
     tile = own_lines or few or target.tile_for(kernel, g.pixels, g.group_columns)
     width = g.out_width if lines else g.pixels
-    pixels = g.pixels // width * -(-width // tile.rows) * tile.rows
+    line_pixels = -(-width // tile.rows) * tile.rows
+    pixels = g.pixels // width * line_pixels
     grid = target.gathered(kernel, tile, (pixels, g.group_columns, g.depth), groups.count)
     items = -(-pixels // grid.shares[0]) * -(-g.group_columns // grid.shares[1]) * groups.count
-    rows = g.kernel_height * _run_step(g, tile) if lines else tile.rows * _row_bytes(g, False)
+    block_lines = _block_lines(g, line_pixels, grid.shares[0]) if lines and target.vector_width > 1 else 0
+    if lines:
+        rows = _gathered_lines(g, block_lines or 1) * _run_step(g, line_pixels if block_lines else tile.rows)
+    else:
+        rows = tile.rows * _row_bytes(g, False)
     widened = rows + GatherSize.BLOCK * target.vector_width
     special = bool(target.line_tiles)
     item_bytes = widened + (2 * rows if special and tile.rows > 1 and tile.width <= _MOST_WIDENED else 0)
-    return Patches(g, groups, tile, grid, lines, item_bytes, widened, Scratch(items * item_bytes), special)
+    return Patches(g, groups, tile, grid, lines, block_lines, item_bytes, widened, Scratch(items * item_bytes), special)
 
 
 def _line_tile(kernel: str, g: Geometry, target: Target) -> Tile | None:
@@ -166,9 +185,21 @@ def _line_tile(kernel: str, g: Geometry, target: Target) -> Tile | None:
     return tile if g.out_width >= _LEAST_SHARE * -(-g.out_width // tile.rows) * tile.rows else None
 
 
-def _run_step(g: Geometry, tile: Tile) -> int:
-    """Return the bytes from one input line of a tile to the next."""
-    return -(-((tile.rows - 1) * g.stride_x + g.kernel_width) * g.channels // _LINE) * _LINE
+def _block_lines(g: Geometry, line_pixels: int, item_pixels: int) -> int:
+    """Return how many of an item's output lines have input lines that fit in the first-level cache, 0 if none."""
+    step = _run_step(g, line_pixels)
+    most = min(item_pixels // line_pixels, g.out_height if g.dilation_y == 1 else 1)
+    return next((n for n in range(most, 0, -1) if _gathered_lines(g, n) * step <= _BLOCK_BYTES), 0)
+
+
+def _gathered_lines(g: Geometry, lines: int) -> int:
+    """Return how many input lines to gather for adjacent output lines."""
+    return (lines - 1) * min(g.stride_y, g.kernel_height) + g.kernel_height
+
+
+def _run_step(g: Geometry, pixels: int) -> int:
+    """Return the bytes from one gathered input line, for ``pixels`` of an output line, to the next."""
+    return -(-((pixels - 1) * g.stride_x + g.kernel_width) * g.channels // _LINE) * _LINE
 
 
 def _row_bytes(g: Geometry, lines: bool) -> int:

@@ -234,6 +234,7 @@ _ALL = (
     _depthwise("8 bits", (2, 6, 6, 5), (1, 3, 3, 5)),
     _depthwise("8 bits, multiplier 2, stride 2", (1, 7, 7, 4), (1, 3, 3, 8), stride_w=2, stride_h=2),
     *(_conv(f"8 bits, 3x3, {c} to {n}", (3, 5, 6, c), (n, 3, 3, c)) for c, n in _SHAPES),
+    _conv("8 bits, blocks of lines, each image with its own zero", (3, 9, 29, 12), (13, 3, 3, 12)),
     *(_conv(f"8 bits, 1x1, {c} to {n}", (3, 5, 3, c), (n, 1, 1, c)) for c, n in _SHAPES),
     *(_fully_connected(f"8 bits, {rows} x {c} to {n}", _f(rows, c), n) for rows in (1, 9) for c, n in _SHAPES),
     _conv("8 bits, large images", (2, 60, 50, 7), (4, 3, 3, 7), dilation_w_factor=2, dilation_h_factor=2),

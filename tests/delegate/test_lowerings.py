@@ -119,8 +119,9 @@ def test_pixels_of_a_line_share_what_they_read_on_a_cpu(type_: str) -> None:
 
 def test_pixels_of_few_channels_fill_a_vector_of_a_cpu() -> None:
     case = ("integer_device", "DEPTHWISE_CONV_2D", "INT8, 3x3, 4")
-    on_cpu, on_gpu = planned(*case, replace(CPU, vector_width=8)), planned(*case, GPU)
-    assert on_cpu.defines["FLAT"] == 8 and "FLAT" not in on_gpu.defines
+    on_cpu, on_gpu = planned(*case, replace(CPU, vector_width=4)), planned(*case, GPU)
+    assert on_cpu.defines["FLAT"] == 4 and "FLAT" not in on_gpu.defines
+    assert planned(*case, replace(CPU, vector_width=8)).defines["FLAT"] == 2  # one channel to a lane
     assert told(on_gpu, "item_rows") == 1 < told(on_cpu, "item_rows")
 
 

@@ -10,7 +10,7 @@ from litecl.delegate.cpu.target import spread
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import rows_of
 from litecl.delegate.matmul.geometry import Geometry, geometry, reached
-from litecl.delegate.ops.quantized import depthwise_16, depthwise_pairs
+from litecl.delegate.ops.quantized import depthwise_16, depthwise_lines
 from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution
 from litecl.delegate.quantized.integers import Bounds, StageRow, Weights, bounds_of, unsigned_zero, weights_of
 from litecl.delegate.target import own
@@ -73,8 +73,8 @@ def _lower(call: Call) -> list[Step]:
     if columns == x.shape[3]:
         weights = weights_of(call.specs, out.spec, by_column, 1)
         g = _window(call)
-        if depthwise_pairs.suits(g, call.target):
-            return [depthwise_pairs.launch(call, g, weights)]
+        if depthwise_lines.suits(g, call.target):
+            return [depthwise_lines.launch(call, g, weights, _parts(weights))]
         return [_launch(call, weights)]
     weights = weights_of(call.specs, out.spec, by_column, x.shape[3])
     return [convolution(call, _window(call), weights)]
