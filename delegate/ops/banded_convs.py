@@ -21,7 +21,6 @@ from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.conv_2d import Conv2DOptions
 
 (_CONVOLUTION,) = conv_2d.CL_OPS
-(_DEPTHWISE,) = depthwise_conv_2d.CL_OPS
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def _lower(call: Call) -> list[Step]:
         if fresh < hidden.last:
             steps += _first(call, windows[0], x, hidden, fresh)
         between = _rows_of(o.depthwise.result, last - first)
-        steps += _DEPTHWISE.steps(_part(call, o.depthwise, 3, hidden.operand, between, pads))
+        steps += depthwise_conv_2d.lower(_part(call, o.depthwise, 3, hidden.operand, between, pads), near=True)
         band, alias = out.part(first, last)
         steps.append(alias)
         one = replace(call, options=o.last, inputs=[between, *call.inputs[5:7]], outputs=[band], residual=None)

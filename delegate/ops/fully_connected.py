@@ -64,7 +64,7 @@ def _dots(call: Call, columns: int, depth: int) -> Launch:
     return share.launch(
         "fully_connected",
         (*operands, *share.args, np.int32(depth), *flags, *call.activation.bounds),
-        call.activation.defines | far,
+        {**call.activation.defines, **far},
         flops(columns, depth),
     )
 
