@@ -21,6 +21,7 @@ from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.conv_2d import Conv2DOptions
 
 (_CONVOLUTION,) = conv_2d.CL_OPS
+(_DEPTHWISE,) = depthwise_conv_2d.CL_OPS
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def _lower(call: Call) -> list[Step]:
         band, alias = out.part(first, last)
         steps.append(alias)
         between = band if o.last is None else _rows_of(o.depthwise.result, last - first)
-        steps += depthwise_conv_2d.lower(_part(call, o.depthwise, 3, hidden.operand, between, pads), near=True)
+        steps += _DEPTHWISE.steps(_part(call, o.depthwise, 3, hidden.operand, between, pads))
         before = hidden
         if o.last is None:
             continue
@@ -114,6 +115,7 @@ def _part(call: Call, part: Banded, first: int, x: Operand, out: Operand, pads: 
         activation=part.activation,
         residual=None,
         pads=pads,
+        fresh=True,
     )
 
 

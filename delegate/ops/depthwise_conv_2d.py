@@ -23,6 +23,7 @@ _KERNEL = "depthwise_conv_2d"
 _WIDEST_UNROLLED = 7
 _ROWS = 2  # of a tile on a CPU
 _LEAST_AHEAD = 1 << 17  # bytes: a smaller image is in the second-level cache
+_LEAST_FRESH_AHEAD = 1 << 20  # the same of an image that was computed last
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,14 @@ def _near_vectors(g: Geometry, rows: int, pixels: int, vectors: int, target: Tar
     return -(-vectors // max(1, parts))
 
 
-def lower(call: Call, *, near: bool = False) -> list[Step]:
-    """Lower a call whose filter is [1, height, width, channels * multiplier]. near: the image is in a CPU's cache."""
+def _lower(call: Call) -> list[Step]:
+    """Lower a call whose filter is [1, height, width, channels * multiplier]."""
     (x, filter_, bias), out, target = call.weighted, call.outputs[0], call.target
     g = geometry(call.options, x.shape, filter_.shape[1:3], 1, out.shape, call.pads)
     weights = _by_multiplier(filter_, g.taps, g, target)
     added = _by_multiplier(bias, 1, g, target)
     share = own(target, share_of)(g, target)
+    near = call.fresh and x.size_bytes < _LEAST_FRESH_AHEAD
     items = replace(share.items, ahead=0) if near else share.items
     counts = g.channels, g.images * g.out_height, g.out_width
     shares = items.item_channels, items.item_rows, items.item_pixels
@@ -131,7 +133,7 @@ CL_OPS = (
     ClOp(
         DEPTHWISE_CONV_2D,
         claim=_claim,
-        lower=lower,
+        lower=_lower,
         fuses_activation=True,
         fuses_pads=True,
     ),
