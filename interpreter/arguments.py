@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Iterable
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from litecl.interpreter.delegation import Delegate
 from litecl.interpreter.dynamic_range import checked
-from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
+from litecl.interpreter.errors import ArgumentError, LiteclError, ModelError, ShapeError
 from litecl.interpreter.graph import Shape
 
 _MOST = 2**31 - 1  # the largest dimension: files store 32 bits
@@ -46,6 +47,13 @@ def count(name: str, value: Any) -> int | None:
     if number is not None and number < 1:
         raise ModelError(f"{name}: expected at least 1, got {number}")
     return number
+
+
+def flag(name: str, value: Any, error: type[LiteclError] = ArgumentError) -> bool:
+    """Return an option that is on or off. Raises ``error`` unless it is a bool, a number or None, as LiteRT takes."""
+    if value is not None and not isinstance(value, bool | np.bool_ | Number):
+        raise error(f"{name}: expected True or False, got {type(value).__name__} {value!r:.100}")
+    return bool(value)
 
 
 def dynamic_range(value: Any, delegates: Iterable[Delegate]) -> str:

@@ -1,6 +1,7 @@
 """Initial values of inputs, checks of values to set, and element types as callers see them."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -14,6 +15,11 @@ from litecl.interpreter.schema import TensorType
 
 # Looking them up takes a tenth of the time of ``get_tensor``.
 _BFLOAT16, _STRING = TensorType.BFLOAT16, TensorType.STRING
+OF_ML_DTYPES = {
+    TensorType.BFLOAT16: "bfloat16",
+    TensorType.FLOAT8_E4M3FN: "float8_e4m3fn",
+    TensorType.FLOAT8_E5M2: "float8_e5m2",
+}
 
 
 def entry_shapes(model: Model) -> dict[int, tuple[Shape, ...]]:
@@ -48,22 +54,23 @@ def blank(spec: TensorSpec) -> Array:
 
 
 def seen_dtype(spec: TensorSpec) -> np.dtype[Any]:
-    """Return the element type that callers see: for BFLOAT16 that of ml_dtypes, as in LiteRT, or uint16 without it."""
-    return _bfloat16() if spec.type is _BFLOAT16 else spec.dtype
+    """Return the element type that callers see: for BFLOAT16 and FLOAT8 that of ml_dtypes, or bits without it."""
+    return spec.dtype if spec.type < _BFLOAT16 else _seen(spec.type)
 
 
 def seen(spec: TensorSpec, value: Array) -> Array:
     """Return a tensor's memory as callers see it."""
-    return value.view(_bfloat16()) if spec.type is _BFLOAT16 else value
+    return value if spec.type < _BFLOAT16 else value.view(_seen(spec.type))
 
 
 @cache
-def _bfloat16() -> np.dtype[Any]:
-    try:
-        dtype: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16)
-    except ImportError:
-        return np.dtype(np.uint16)
-    return dtype
+def _seen(type_: TensorType) -> np.dtype[Any]:
+    """Return the element type that callers see, of BFLOAT16 and the types that came after it."""
+    if type_ in OF_ML_DTYPES:
+        with suppress(ImportError):
+            dtype: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), OF_ML_DTYPES[type_]))
+            return dtype
+    return type_.dtype
 
 
 def fits(shape: Sequence[int], declared: Sequence[int]) -> bool:
@@ -92,7 +99,7 @@ def checked(index: int, spec: TensorSpec, value: npt.ArrayLike) -> Array:
         raise ShapeError(f"{where}: expected {seen_dtype(spec)}, got {array.dtype}")
     if array.shape != spec.shape:
         raise ShapeError(f"{where}: expected shape {list(spec.static_shape)}, got {list(array.shape)}")
-    return array.view(spec.dtype) if spec.type is _BFLOAT16 else array
+    return array if spec.type < _BFLOAT16 else array.view(spec.dtype)
 
 
 def texts(value: npt.ArrayLike, where: str) -> Array:

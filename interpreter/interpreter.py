@@ -36,6 +36,14 @@ from litecl.interpreter.runnable import ALREADY_RUNNING
 if TYPE_CHECKING:
     from litecl.interpreter.signature import SignatureRunner
 
+_FLAGS = (
+    "experimental_preserve_all_tensors",
+    "experimental_disable_delegate_clustering",
+    "experimental_default_delegate_latest_features",
+    "experimental_compress_quantization_zero_points",
+    "experimental_disable_delegate_node_fusion",
+    "experimental_force_delegate_node_profiling",
+)
 Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 
 
@@ -109,7 +117,8 @@ class Interpreter:
             raise ModelError("the model has no subgraph")
         if differs := difference(self._model):
             warnings.warn(differs, DifferenceWarning, stacklevel=2)
-        self._preserve = experimental_preserve_all_tensors
+        flags = {name: arguments.flag(name, self._arguments[name]) for name in _FLAGS}
+        self._preserve = flags["experimental_preserve_all_tensors"]
         self._variables = Variables(self._budget)
         self._preparation = Preparation(
             self._model,
@@ -279,7 +288,8 @@ class Interpreter:
         With ``strict`` only the dimensions that the signature leaves open (-1) may change.
         Raises ShapeError for a tensor that is no input, a negative dimension or, if strict, a fixed dimension.
         """
-        entries = self._resized(self._entries, input_index, tensor_size, subgraph_index, strict=strict)
+        is_strict = arguments.flag("strict", strict)
+        entries = self._resized(self._entries, input_index, tensor_size, subgraph_index, strict=is_strict)
         if entries != self._entries:
             self._entries, self._executor, self._in_place = entries, None, {}
 
@@ -375,7 +385,7 @@ class Interpreter:
         resources: reset ``tf.Variable``s and tables too, to what the model's first run assigns; those that only another
         signature assigns then have no value. LiteRT never resets them: a model may keep its trained weights there.
         """
-        self._variables.reset(resources=resources)
+        self._variables.reset(resources=arguments.flag("resources", resources))
 
     # Running
 

@@ -10,6 +10,9 @@ from litecl.interpreter.graph import Model
 
 Numbers = Literal["reference", "tflm"]
 
+TOLD = {"reference": "integers as by LiteRT's reference kernels", "tflm": "integers as by tflite-micro"}
+"""The choices in words, for reports."""
+
 
 def computed_as(model: Model, numbers: str) -> Model:
     """Return a model whose integer operators compute a runtime's bits. Raises ArgumentError for an unknown one."""

@@ -13,13 +13,14 @@ from litecl.interpreter.details import TensorDetails
 from litecl.interpreter.device_run import DeviceRun
 from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
+from litecl.interpreter.feeding import OF_ML_DTYPES
 from litecl.interpreter.graph import Array, Model, Shape, Signature
 from litecl.interpreter.runnable import ALREADY_RUNNING, Runnable
 from litecl.interpreter.schema import TensorType
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 _ARRAY = np.ndarray
-_SEEN_OTHERWISE = (TensorType.STRING, TensorType.BFLOAT16)  # see ``feeding.checked``
+_SEEN_OTHERWISE = (TensorType.STRING, *OF_ML_DTYPES)  # see ``feeding.checked``
 
 
 class SignatureRunner:

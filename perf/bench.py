@@ -10,6 +10,7 @@ from litecl.delegate import DelegationReport
 from litecl.delegate.tuning import Tiled
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
+from litecl.interpreter.numbers import Numbers
 from litecl.perf.contenders import Contender, Refusal, litecl, start, start_peer
 from litecl.perf.environment import cores
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, steps
@@ -31,7 +32,7 @@ class BenchOptions:
     delegate: keywords of ``CLDelegate``; without num_threads litecl chooses. cpu: without the delegate. seconds:
     continue beyond ``runs`` for this long. against: names of ``PEERS``, measured with one thread and with as many as
     litecl may use: every core if num_threads isn't given. streams: numbers of interpreters to measure throughput with,
-    one thread each. memory: measure host memory, in new processes.
+    one thread each. memory: measure host memory, in new processes. numbers: of litecl, as for ``Interpreter``.
     """
 
     delegate: Mapping[str, Any] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class BenchOptions:
     against: tuple[str, ...] = ()
     streams: tuple[int, ...] = ()
     memory: bool = False
+    numbers: Numbers = "reference"
 
     @property
     def num_threads(self) -> int | None:
@@ -116,7 +118,7 @@ def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, ti
 
     Compares outputs after the first and the last invoke, after equally many updates of variable tensors.
     """
-    ours = partial(litecl, content, options.delegate, cpu=options.cpu)
+    ours = partial(litecl, content, options.delegate, cpu=options.cpu, numbers=options.numbers)
     started = [start("litecl", options.num_threads, ours, inputs), *peers(content, inputs, options)]
     contenders = [one for one in started if isinstance(one, Contender)]
     refusals = tuple(one for one in started if isinstance(one, Refusal))
@@ -148,7 +150,7 @@ def _streams(
     content: bytes, inputs: Mapping[str, Array], contenders: Sequence[Contender], options: BenchOptions
 ) -> list[Subject]:
     """Measure the throughput of every runtime with every requested number of streams."""
-    ours: Load = partial(litecl, content, options.delegate, cpu=options.cpu)
+    ours: Load = partial(litecl, content, options.delegate, cpu=options.cpu, numbers=options.numbers)
     loads: list[Load] = [ours, *(partial(PEERS[c.name].load, content, c.num_threads or 1) for c in contenders[1:])]
     both, seconds = [*zip(contenders, loads, strict=True)], max(options.seconds, _STREAM_S)
     return [subject for count in options.streams for subject in in_streams(both, count, inputs, seconds)]
@@ -158,7 +160,8 @@ def _process(content: bytes, inputs: Mapping[str, Array], contender: Contender, 
     if not options.memory:
         return None
     delegate = {name: value for name, value in options.delegate.items() if name != "progress"}
-    return usage_of(content, inputs, contender.name, contender.num_threads, delegate, cpu=options.cpu)
+    modes: Any = {"cpu": options.cpu, "numbers": options.numbers}
+    return usage_of(content, inputs, contender.name, contender.num_threads, delegate, **modes)
 
 
 def profile(
@@ -166,7 +169,8 @@ def profile(
 ) -> Profile:
     """Take device times from events and host times from a trace, over ``runs`` invokes after a warm-up."""
     trace = Trace()
-    runtime = litecl(content, {**options.delegate, "profile": True}, cpu=options.cpu, listeners=[trace])
+    modes: Any = {"cpu": options.cpu, "numbers": options.numbers}
+    runtime = litecl(content, {**options.delegate, "profile": True}, listeners=[trace], **modes)
     prepare(runtime, inputs)
     runtime.invoke()
     trace.clear()

@@ -15,6 +15,7 @@ from litecl.delegate.naming import counted
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, brief
 from litecl.interpreter.graph import Array
+from litecl.interpreter.numbers import Numbers
 from litecl.interpreter.run.executor import Listener
 from litecl.perf.feeds import Runtime, prepare
 from litecl.perf.isolated import answered
@@ -102,12 +103,18 @@ def typed_errors(name: str, doing: str = "run") -> Iterator[None]:
 
 
 def litecl(
-    content: bytes, delegate: Mapping[str, Any], *, cpu: bool = False, listeners: Sequence[Listener] = ()
+    content: bytes,
+    delegate: Mapping[str, Any],
+    *,
+    cpu: bool = False,
+    listeners: Sequence[Listener] = (),
+    numbers: Numbers = "reference",
 ) -> Interpreter:
     """Return litecl's interpreter. delegate: keywords of ``CLDelegate``; cpu: without it, but with ``num_threads`` and
-    ``dynamic_range`` from its keywords.
+    ``dynamic_range`` from its keywords. numbers: as for ``Interpreter``.
     """
+    given: Any = {"model_content": content, "listeners": listeners, "numbers": numbers}
     if cpu:
         options: Any = {name: delegate.get(name) for name in ("num_threads", "dynamic_range")}
-        return Interpreter(model_content=content, listeners=listeners, **options)
-    return Interpreter(model_content=content, delegates=[CLDelegate(**delegate)], listeners=listeners)
+        return Interpreter(**given, **options)
+    return Interpreter(delegates=[CLDelegate(**delegate)], **given)

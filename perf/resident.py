@@ -12,6 +12,7 @@ from typing import Any
 from litecl.delegate.devices import devices
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
+from litecl.interpreter.numbers import Numbers
 from litecl.perf.contenders import litecl
 from litecl.perf.feeds import prepare
 from litecl.perf.isolated import answered
@@ -51,6 +52,7 @@ def usage_of(
     delegate: Mapping[str, Any],
     *,
     cpu: bool = False,
+    numbers: Numbers = "reference",
 ) -> Usage:
     """Return the memory for loading, preparing and twice running a model, measured in a new process.
 
@@ -62,13 +64,13 @@ def usage_of(
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder, "model.tflite")
         model.write_bytes(content)
-        request = pickle.dumps((model, dict(inputs), name, num_threads, dict(delegate), cpu))
+        request = pickle.dumps((model, dict(inputs), name, num_threads, dict(delegate), cpu, numbers))
         return Usage(*answered(f"{__name__}.child", request, "the process whose memory is measured"))
 
 
 def child() -> None:
     """Run the request from stdin; print the bytes at the peak and at the end as JSON."""
-    model, inputs, name, num_threads, delegate, cpu = pickle.load(sys.stdin.buffer)
+    model, inputs, name, num_threads, delegate, cpu, numbers = pickle.load(sys.stdin.buffer)
     ours = name == "litecl"
     if ours and not cpu:
         devices()  # loads their runtime
@@ -77,7 +79,9 @@ def child() -> None:
 
     def run() -> object:
         content = model.read_bytes()
-        runtime = litecl(content, delegate, cpu=cpu) if ours else PEERS[name].load(content, num_threads)
+        runtime = (
+            litecl(content, delegate, cpu=cpu, numbers=numbers) if ours else PEERS[name].load(content, num_threads)
+        )
         prepare(runtime, inputs)
         for _ in range(2):
             runtime.invoke()

@@ -82,7 +82,8 @@ class Process:
     """A process of a checkout. cache: its folder of compiled programs."""
 
     def __init__(self, tree: Path, cache: Path) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "POCL_CACHE_DIR": str(cache / "pocl")}
+        path = os.pathsep.join([str(tree / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])  # as_cpu.sh's too
+        environment = {**os.environ, "PYTHONPATH": path, "POCL_CACHE_DIR": str(cache / "pocl")}
         command = [sys.executable, "-c", _CODE, str(cache)]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, env=environment, cwd=tree, stdin=pipe, stdout=pipe, text=True)

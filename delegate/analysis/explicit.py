@@ -33,6 +33,7 @@ class Explicit:
     node position, the variables that the node changes, each with the tensor of its new value. results: by subgraph, the
     outputs for a caller on the CPU. refused: nodes (subgraph, position) that cannot be part of a region, and why.
     halves: by subgraph, the tensors that are FLOAT16 for the CPU and float32 on the device; empty without any.
+    unrounded: those of them whose numbers on the device may not be FLOAT16's.
     """
 
     model: Model
@@ -42,6 +43,7 @@ class Explicit:
     results: Sequence[Sequence[int]]
     refused: Mapping[tuple[int, int], str]
     halves: Sequence[frozenset[int]] = ()
+    unrounded: Sequence[frozenset[int]] = ()
 
 
 def explicit(model: Model, specs: Specs) -> Explicit:

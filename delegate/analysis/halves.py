@@ -1,7 +1,8 @@
 """FLOAT16 tensors in a region: the device holds them as float32, and converts where values enter and leave.
 
 Between those ends nothing is rounded to FLOAT16, so that results are at least as exact as the interpreter's, and what
-exceeds FLOAT16 on the way is not lost.
+exceeds FLOAT16 on the way is not lost. Nodes that may turn a small difference into a large one stay on the CPU, which
+reads the rounded number: FLOOR and its kin, and those with results of other types.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,16 +11,22 @@ from dataclasses import replace
 import numpy as np
 
 from litecl.delegate.analysis.explicit import Explicit
-from litecl.interpreter.graph import ABSENT, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec, entries, reached
 from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.binary import FLOOR_DIV, FLOOR_MOD
 from litecl.interpreter.ops.cast import BITCAST, CAST, CastOptions
 from litecl.interpreter.ops.numeric_verify import NUMERIC_VERIFY
 from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE
+from litecl.interpreter.ops.shape import RANK, SHAPE
+from litecl.interpreter.ops.unary import CEIL, FLOOR, ROUND, SIGN
 from litecl.interpreter.schema import TensorType
 
 # Operators whose result depends on a type being FLOAT16.
 _TYPED: tuple[Op | ControlOp, ...] = (BITCAST, NUMERIC_VERIFY, QUANTIZE)
 _FROM_HALVES: tuple[Op | ControlOp, ...] = (CAST, DEQUANTIZE)
+_TO_WHOLE: tuple[Op | ControlOp, ...] = (CEIL, FLOOR, ROUND, SIGN)
+_STEPS: tuple[Op | ControlOp, ...] = (*_TO_WHOLE, FLOOR_DIV, FLOOR_MOD)
+_OF_SHAPES: tuple[Op | ControlOp, ...] = (RANK, SHAPE)
 
 
 def widened(source: Explicit) -> Explicit:
@@ -35,7 +42,18 @@ def widened(source: Explicit) -> Explicit:
         for own, specs in zip(halves, source.specs, strict=True)
     ]
     graphs = tuple(_rewritten(*pair) for pair in zip(source.model.subgraphs, halves, strict=True))
-    return replace(source, model=replace(source.model, subgraphs=graphs), specs=specs, halves=halves)
+    unrounded = [_unrounded(source, index, own) for index, own in enumerate(halves)]
+    rewritten = replace(source.model, subgraphs=graphs)
+    return replace(source, model=rewritten, specs=specs, halves=halves, unrounded=unrounded)
+
+
+def _unrounded(source: Explicit, index: int, halves: frozenset[int]) -> frozenset[int]:
+    """Return the halves that a node of the device may compute, in this subgraph or for its inputs."""
+    model, graph = source.model, source.model.subgraphs[index]
+    entered = index in entries(model) and index not in reached(model, [n for g in model.subgraphs for n in g.nodes])
+    rounded = {t for node in graph.nodes if node.op in (*_TYPED, *_TO_WHOLE, CAST) for t in node.outputs}
+    rounded |= {t for t in halves if source.specs[index][t].data is not None} | {*(graph.inputs if entered else ())}
+    return halves - rounded
 
 
 def _halves(graph: Subgraph, specs: Sequence[TensorSpec]) -> frozenset[int]:
@@ -63,6 +81,13 @@ def _wide(spec: TensorSpec) -> TensorSpec:
     return replace(spec, type=TensorType.FLOAT32, data=data)
 
 
+def _is_step(node: Node, halves: frozenset[int]) -> bool:
+    """Return whether a result may jump where an operand changes a little, or nodes behind it, of other types, may."""
+    if isinstance(node.op, ControlOp) or node.op in _OF_SHAPES:
+        return False
+    return node.op in _STEPS or not halves.issuperset(node.outputs)
+
+
 def why_not(source: Explicit, index: int, position: int, users: Collection[object]) -> str | None:
     """Return why a node that touches FLOAT16 tensors stays on the CPU, or None. users: operators of users' kernels."""
     halves, node = source.halves[index] if source.halves else frozenset(), source.model.subgraphs[index].nodes[position]
@@ -72,6 +97,8 @@ def why_not(source: Explicit, index: int, position: int, users: Collection[objec
         return None
     if node.op in _TYPED or (node.op is CAST and node.outputs[0] in halves):
         return "its result depends on the type FLOAT16, which the device holds as float32"
+    if not source.unrounded[index].isdisjoint(node.inputs) and _is_step(node, halves):
+        return "it needs its FLOAT16 operands rounded, which the device does at the end of a region"
     if node.op in users:
         return "a user's kernel does not take FLOAT16"
     if touched.intersection((*source.stored[index], *after)):

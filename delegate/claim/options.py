@@ -13,6 +13,7 @@ from litecl.delegate.cl_op import ClOp, DeviceOp
 from litecl.delegate.naming import close_names, did_you_mean
 from litecl.delegate.progress import USUAL_PATIENCE_S, Progress
 from litecl.delegate.tuning import Tuning
+from litecl.interpreter.arguments import flag
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.errors import DelegateError
@@ -167,6 +168,8 @@ class CLOptions:
             least = 0 if name.startswith("max_") else 1
             if value is not None and not (hasattr(value, "__index__") and value >= least):
                 raise DelegateError(f"{name}: expected a positive number, got {value!r}")
+        for name in (item.name for item in fields(self) if item.type is bool):
+            object.__setattr__(self, name, flag(name, getattr(self, name), DelegateError))
         if self.deterministic and self.tuning is not None:
             raise DelegateError("deterministic: a tuning, which is of one processor, has no effect with it")
         seconds: Any = self.compile_timeout

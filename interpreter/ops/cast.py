@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import bfloat16
+from litecl.interpreter.arithmetic import bfloat16, float8
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
@@ -12,9 +12,10 @@ from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
-_NARROW = (TensorType.INT4, TensorType.INT2, TensorType.UINT4)  # cast from FLOAT32 only, which saturates
+_NARROW = (TensorType.INT4, TensorType.INT2, TensorType.UINT4)  # cast from FLOAT32 and FLOAT8 only, which saturate
 _TYPES = (
     *_NARROW,
+    *float8.TYPES,
     TensorType.FLOAT32,
     TensorType.FLOAT16,
     TensorType.BFLOAT16,
@@ -42,6 +43,8 @@ def cast(x: Array, type_: TensorType) -> Array:
     real = x.real if x.dtype.kind == "c" and type_.dtype.kind != "c" else x
     if type_ == TensorType.BFLOAT16:
         return bfloat16.narrow(real)
+    if type_ in float8.TYPES:
+        return float8.narrow(real, type_)
     if type_ == TensorType.BOOL:
         return np.asarray(real != 0)
     if real.dtype.kind != "f" or type_.dtype.kind not in "iu":
@@ -53,6 +56,13 @@ def cast(x: Array, type_: TensorType) -> Array:
         result = real.astype(type_.dtype)
     result = np.where(np.isnan(real) | (real >= float(high) + 1), type_.dtype.type(high), result)
     return np.where(real <= float(low) - 1, type_.dtype.type(low), result)
+
+
+def _wide(x: Array, type_: TensorType) -> Array:
+    """Return elements as numpy's numbers, float32 for types that numpy lacks."""
+    if type_ in float8.TYPES:
+        return float8.widen(x, type_)
+    return bfloat16.widen(x) if type_ == TensorType.BFLOAT16 else x
 
 
 def _infer_cast(options: CastOptions, inputs: Specs) -> list[TensorSpec]:
@@ -71,12 +81,11 @@ def _bind_cast(options: CastOptions, inputs: Specs, outputs: Sequence[TensorSpec
     type_ = require.types(outputs[0], _TYPES)
     (source,) = require.present(inputs, 1)
     if type_ in _NARROW:
-        require.types(source, (TensorType.FLOAT32,))
-    widened = source.type == TensorType.BFLOAT16
+        require.types(source, (TensorType.FLOAT32, *float8.TYPES))
 
     def run(options: CastOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
-        return [cast(bfloat16.widen(x) if widened else x, type_)]
+        return [x if source.type == type_ in float8.TYPES else cast(_wide(x, source.type), type_)]
 
     return run
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.arithmetic import fixed_point, halves
+from litecl.interpreter.arithmetic import fixed_point, float8, halves
 from litecl.interpreter.arithmetic.fixed_point import affine
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import UnsupportedOp
@@ -107,7 +107,7 @@ def _requantize(x: TensorSpec, output: TensorSpec) -> Run:
 
 def _infer_dequantize(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present(inputs, 1)
-    require.types(x, (*_STORED, TensorType.FLOAT16))
+    require.types(x, (*_STORED, TensorType.FLOAT16, *float8.TYPES))
     return [TensorSpec(TensorType.FLOAT32, x.shape)]
 
 
@@ -120,11 +120,25 @@ def _bind_dequantize(options: NoOptions, inputs: Specs, outputs: Sequence[Tensor
     (x,) = require.present(inputs, 1)
     if x.type == TensorType.FLOAT16:
         return None
+    if x.type in float8.TYPES:
+        return _from_float8(x)
     quantization = affine(x)
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
         return [dequantize(x, quantization)]
+
+    return run
+
+
+def _from_float8(x: TensorSpec) -> Run:
+    """Widen; a scale of the whole tensor has no effect, as in LiteRT. Raises UnsupportedOp for scales of channels."""
+    if x.quantization is not None and x.quantization.scale.size > 1:
+        raise UnsupportedOp(f"no kernel from {x.type.name} with {x.quantization.scale.size} scales")
+
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        (values,) = require.arrays(inputs, 1)
+        return [float8.widen(values, x.type)]
 
     return run
 

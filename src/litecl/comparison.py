@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.feeding import OF_ML_DTYPES
 from litecl.interpreter.graph import Array
 
 
@@ -92,8 +93,8 @@ def same_bits(a: Array, b: Array) -> bool:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Return whether a type is one of real floats: numpy's, or bfloat16, whose kind numpy doesn't know."""
-    return dtype.kind == "f" or dtype.name == "bfloat16"
+    """Return whether a type is one of real floats: numpy's, or ml_dtypes', whose kinds numpy doesn't know."""
+    return dtype.kind == "f" or dtype.name in OF_ML_DTYPES.values()
 
 
 def _is_number(dtype: np.dtype[Any]) -> bool:
@@ -118,8 +119,10 @@ def _finite(x: Array) -> Array:
 def _ulp(apart: Array, expected: Array) -> float:
     if not is_float(expected.dtype):
         return float(apart.max())
-    steps = np.spacing(np.abs(_finite(expected)).astype(expected.dtype)).astype(np.float64)
+    size = np.abs(_finite(expected)).astype(expected.dtype)
     with np.errstate(over="ignore"):
+        up, down = np.spacing(size), size - np.nextafter(size, np.zeros((), size.dtype))  # nothing is above the largest
+        steps = np.where(np.isfinite(up), up, down).astype(np.float64)
         return float((apart / steps).max())
 
 

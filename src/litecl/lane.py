@@ -11,6 +11,7 @@ from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import fits, texts, told_apart
 from litecl.interpreter.graph import Array, Shape, keeps_states
+from litecl.interpreter.numbers import Numbers
 
 
 class _Input:
@@ -39,7 +40,7 @@ class _Input:
 
 
 class Lane:
-    """One interpreter with its own memory. dynamic_range: as for ``Interpreter``."""
+    """One interpreter with its own memory. dynamic_range, numbers: as for ``Interpreter``."""
 
     def __init__(
         self,
@@ -47,8 +48,9 @@ class Lane:
         signature: str | None,
         delegates: Sequence[CLDelegate],
         dynamic_range: DynamicRange | None = None,
+        numbers: Numbers = "reference",
     ) -> None:
-        self.interpreter = Interpreter(source, delegates=delegates, dynamic_range=dynamic_range)
+        self.interpreter = Interpreter(source, delegates=delegates, dynamic_range=dynamic_range, numbers=numbers)
         self.interpreter.allocate_tensors()
         keys = self.interpreter.get_signature_list()
         if signature is None and len(keys) != 1:

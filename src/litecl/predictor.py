@@ -1,7 +1,7 @@
 """Runs a model as a function of batches, dictionaries of arrays in and out, on one or more devices."""
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -19,6 +19,7 @@ from litecl.frames import Results, from_frame, is_frame
 from litecl.interpreter.errors import DelegateError, LiteclError, ModelError
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.html import block, paragraph, table
+from litecl.interpreter.numbers import Numbers
 from litecl.lane import Lane
 from litecl.pool import Pool, is_within
 
@@ -34,7 +35,7 @@ class Predictor:
     signature: the key of a signature; None is the only one, or the whole model by tensor names.
     device: as for ``CLDelegate``; a list, or "all", alternates between several. cpu: run on numpy, which uses only the
     option ``dynamic_range``, by default "reference".
-    require_device: raise DelegateError unless each device runs every node.
+    require_device: raise DelegateError unless each device runs every node. numbers: as for ``Interpreter``.
     buffers: sets of memory per device; with two, the next batch is written while one computes.
     keep: columns of a batch to pass through to the results, such as an id. options: those of ``CLDelegate``.
 
@@ -57,22 +58,33 @@ class Predictor:
         require_device: bool = False,
         buffers: int = 1,
         keep: Collection[str] = (),
+        numbers: Numbers = "reference",
         **options: Any,
     ) -> None:
         source = model if isinstance(model, bytes) else str(Path(model).absolute())
         where = {"device": device, "cpu": cpu, "require_device": require_device}
-        self._made_from = source, {"signature": signature, **where, "buffers": buffers, "keep": keep, **options}
+        self._made_from = (
+            source,
+            {
+                "signature": signature,
+                **where,
+                "buffers": buffers,
+                "keep": keep,
+                "numbers": numbers,
+                **options,
+            },
+        )
         self._keep = frozenset(keep)
-        mode = options.get("dynamic_range")
         given = {name: value for name, value in options.items() if name != "dynamic_range" or not cpu}  # a lane's then
         chosen = [CLDelegate(one, **given) for one in _devices(device, cpu)]  # raises for unknown options, cpu's too
         delegates_of = [[] if cpu else [delegate] for delegate in chosen]
-        self._reports = [_run_once(source, signature, delegates) for delegates in delegates_of]
+        lane = partial(Lane, source, signature, dynamic_range=options.get("dynamic_range"), numbers=numbers)
+        self._reports = [_run_once(lane, delegates) for delegates in delegates_of]
         if require_device:
             for report in self._reports:
                 require_all("require_device", report)
-        self._lanes = [Lane(source, signature, delegates, mode) for delegates in delegates_of * buffers]
-        self._pool = Pool(self._lanes, partial(Lane, source, signature, delegates_of[0], mode))
+        self._lanes = [lane(delegates=delegates) for delegates in delegates_of * buffers]
+        self._pool = Pool(self._lanes, partial(lane, delegates=delegates_of[0]))
         self._background = Background(len(self._lanes))
 
     @property
@@ -184,13 +196,13 @@ class Predictor:
         return {names[0]: batch}
 
 
-def _run_once(source: Any, signature: str | None, delegates: Sequence[CLDelegate]) -> DelegationReport | None:
+def _run_once(load: Callable[..., Lane], delegates: Sequence[CLDelegate]) -> DelegationReport | None:
     """Run the model on zeros, with separate variables: drivers finish compiling on the first run. Return the delegation
     report, or None without delegates.
     """
     if not delegates:
         return None
-    lane = Lane(source, signature, delegates)
+    lane = load(delegates=delegates)
     with suppress(LiteclError):  # the model may reject zeros
         lane.interpreter._invoke(lane.subgraph)
     report = DelegationReport.of(lane.interpreter)

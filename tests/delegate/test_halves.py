@@ -11,14 +11,16 @@ from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array, Model, TensorSpec
-from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops.binary import ADD, AddOptions
+from litecl.interpreter.op import NoOptions, Op
+from litecl.interpreter.ops.arg_max import ARG_MAX, ArgMaxOptions
+from litecl.interpreter.ops.binary import ADD, FLOOR_DIV, FLOOR_MOD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.cast import CAST, CastOptions
-from litecl.interpreter.ops.compare import LESS
+from litecl.interpreter.ops.compare import EQUAL, GREATER_EQUAL, LESS
 from litecl.interpreter.ops.control import WHILE, WhileOptions
 from litecl.interpreter.ops.quantize import DEQUANTIZE
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
-from litecl.interpreter.ops.unary import EXP
+from litecl.interpreter.ops.topk_v2 import TOPK_V2
+from litecl.interpreter.ops.unary import CEIL, EXP, FLOOR, ROUND, SIGN
 from litecl.interpreter.schema import TensorType as T
 from litecl.random_graphs.graphs import THEMES, Call, draw, families_of
 from support import devices
@@ -170,12 +172,13 @@ def test_kept_tensors_are_halves() -> None:
 
 
 def test_conversions_within() -> None:
-    """DEQUANTIZE and CAST from halves are on the device; CAST to halves, which rounds, is not."""
+    """DEQUANTIZE and CAST from halves that enter are on the device; CAST to halves, which rounds, is not."""
     x = np.linspace(-3, 3, 24, dtype=np.float16)
     g = Graph()
-    half = g.op(EXP, [g.input(x.shape, T.FLOAT16)], NoOptions())
-    wide = g.op(DEQUANTIZE, [half], NoOptions())
-    whole = g.op(CAST, [half], CastOptions(T.FLOAT16, T.INT32))
+    entering = g.input(x.shape, T.FLOAT16)
+    half = g.op(EXP, [entering], NoOptions())
+    wide = g.op(DEQUANTIZE, [entering], NoOptions())
+    whole = g.op(CAST, [entering], CastOptions(T.FLOAT16, T.INT32))
     narrow = g.op(CAST, [g.op(EXP, [wide], NoOptions())], CastOptions(T.FLOAT32, T.FLOAT16))
     last = g.op(ADD, [narrow, half], AddOptions())
     built = model(g.build(wide, whole, narrow, last))
@@ -187,6 +190,71 @@ def test_conversions_within() -> None:
     for a, b in zip(got, wanted, strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_allclose(a, b, rtol=3e-2)
+
+
+X = np.linspace(0.1, 300, 4001).astype(np.float16)
+_TOP = [TensorSpec(T.FLOAT16, (9,)), TensorSpec(T.INT32, (9,))]
+_ALIKE = (CEIL, DEQUANTIZE, FLOOR, ROUND, SIGN)
+_OF_TWO = (EQUAL, FLOOR_DIV, FLOOR_MOD, GREATER_EQUAL, LESS)
+STEPS: dict[str, tuple[Op, Any, Array | None, list[TensorSpec]]] = {
+    **{f"CAST {t.name}": (CAST, CastOptions(T.FLOAT16, t), None, []) for t in (T.INT32, T.UINT8, T.BOOL, T.FLOAT32)},
+    **{op.name: (op, op.options(), None, []) for op in _ALIKE},
+    **{op.name: (op, op.options(), (X * np.float16(1.1)).astype(np.float16), []) for op in _OF_TWO},
+    "ARG_MAX": (ARG_MAX, ArgMaxOptions(T.INT64), np.array(0, np.int32), [TensorSpec(T.INT64, ())]),
+    "TOPK_V2": (TOPK_V2, TOPK_V2.options(), np.array(9, np.int32), _TOP),
+}
+"""Operators whose results jump: options, the constant beside the number, and results that don't follow from these."""
+
+
+def _behind(g: Graph, x: int, name: str) -> list[int]:
+    op, options, constant, results = STEPS[name]
+    inputs = [x] if constant is None else [x, g.const(constant)]
+    return g.node(op, inputs, results, options) if results else [g.op(op, inputs, options)]
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_rounded_numbers_are_read_where_results_jump(name: str) -> None:
+    """Products near whole numbers reach them, and near each other are equal, once they are FLOAT16."""
+    g = Graph()
+    product = g.op(MUL, [g.input(X.shape, T.FLOAT16), g.const(np.float16(1.1))], MulOptions())
+    built = model(g.build(*_behind(g, product, name)))
+    (wanted,), _ = run(built, [[X]])
+    (got,), interpreter = run(built, [[X]], "native")
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+    rows = interpreter.delegation_report().nodes
+    assert [row.claimed for row in rows] == [True, False]
+    assert "needs its FLOAT16 operands rounded" in rows[1].reason
+
+
+def test_numbers_that_enter_and_whole_ones_are_rounded() -> None:
+    for name in ("CAST INT32", "EQUAL", "ARG_MAX", "DEQUANTIZE"):
+        g = Graph()
+        whole = g.op(FLOOR, [g.input(X.shape, T.FLOAT16)], NoOptions())
+        built = model(g.build(*_behind(g, whole, name)))
+        (wanted,), _ = run(built, [[X]])
+        (got,), interpreter = run(built, [[X]], "native")
+        np.testing.assert_array_equal(got[0], wanted[0])
+        assert all(row.claimed for row in interpreter.delegation_report().nodes)
+
+
+def test_numbers_that_a_loop_hands_on_are_not_rounded() -> None:
+    """A body's inputs are the results of its last run, so a loop with a FLOOR stays on the CPU."""
+    body, condition, g = Graph("body"), Graph("condition"), Graph()
+    i, x = body.input((), T.INT32), body.input((5,), T.FLOAT16)
+    steps = body.op(ADD, [i, body.const(np.array(1, np.int32))], AddOptions())
+    whole = body.op(FLOOR, [x], NoOptions())
+    half = body.op(ADD, [body.op(MUL, [x, body.const(np.float16(1.1))], MulOptions()), whole], AddOptions())
+    counted, _ = condition.input((), T.INT32), condition.input((5,), T.FLOAT16)
+    less = condition.op(LESS, [counted, condition.const(np.array(7, np.int32))], NoOptions())
+    results = [TensorSpec(T.INT32, ()), TensorSpec(T.FLOAT16, (5,))]
+    _, last = g.node(WHILE, [g.input((), T.INT32), g.input((5,), T.FLOAT16)], results, WhileOptions(1, 2))
+    built = model(g.build(last), condition.build(less), body.build(steps, half))
+    feeds = [[np.array(0, np.int32), np.arange(5, dtype=np.float16)]]
+    ((wanted,),), _ = run(built, feeds)
+    ((got,),), interpreter = run(built, feeds, "native")
+    np.testing.assert_array_equal(got, wanted)
+    assert "needs its FLOAT16 operands rounded" in interpreter.delegation_report().nodes[0].reason
 
 
 def test_a_loop_of_halves() -> None:

@@ -109,7 +109,7 @@ def test_callers_see_what_litert_shows(types: tuple[T, T]) -> None:
 
 
 def test_without_its_type_callers_see_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeding, "_bfloat16", lambda: np.dtype(np.uint16))
+    monkeypatch.setattr(feeding, "_seen", lambda type_: type_.dtype)
     got = _run(_cast(T.FLOAT32, T.BFLOAT16), X.astype(np.float32))
     np.testing.assert_array_equal(got, bfloat16.narrow(X))
     with pytest.raises(ShapeError, match="expected uint16, got float32"):

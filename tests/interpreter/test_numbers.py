@@ -16,12 +16,12 @@ from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array, Quantization, TensorSpec
+from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.unary import RELU
 from litecl.interpreter.schema import TensorType as T
 from support.all_cases import CASES
+from support.micro_models import products, quantization
 from support.shared import MODELS, needs_shared, rows
 
 needs_tflm = pytest.mark.skipif(find_spec("tflite_micro") is None, reason="tflite-micro is not installed")
@@ -163,26 +163,9 @@ def _feed(rng: np.random.Generator, detail: dict[str, Any]) -> Array:
     return rng.integers(limits.min, limits.max + 1, detail["shape"]).astype(dtype)
 
 
-def _quantization(scale: float) -> Quantization:
-    return Quantization(np.array([scale], np.float32), np.zeros(1, np.int64))
-
-
-def _products(rows: int) -> Case:
-    rng = np.random.default_rng(5)
-    by = {0: _quantization(0.0021), 1: _quantization(0.013)}
-    inputs = [
-        rng.integers(-32768, 32768, (rows, 40)).astype(np.int16),
-        rng.integers(-127, 128, (30, 40)).astype(np.int8),
-        rng.integers(-(2**20), 2**20, 30).astype(np.int64),
-    ]
-    output = TensorSpec(T.INT16, None, quantization=_quantization(0.09))
-    options = FullyConnectedOptions()
-    return Case("int16", FULLY_CONNECTED, options, inputs, frozenset({1, 2}), quantization=by, outputs=(output,))
-
-
 def test_sums_of_16_bits_are_scaled_by_16_bits() -> None:
     """MultiplyByQuantizedMultiplier of a 64-bit sum keeps 15 bits of the factor, rounded, and rounds halves up."""
-    case = _products(8)
+    case = products(8)
     x, weights, bias = (value.astype(object) for value in case.inputs if value is not None)
     scale = float(np.float32(0.0021)) * float(np.float32(0.013)) / float(np.float32(0.09))
     mantissa, exponent = np.frexp(scale)
@@ -195,7 +178,7 @@ def test_sums_of_16_bits_are_scaled_by_16_bits() -> None:
 
 
 def test_the_device_leaves_such_nodes_to_the_cpu() -> None:
-    case = _products(3)
+    case = products(3)
     model = case.model()
     on_cpu, _ = _ours(model, [case.feeds], numbers="tflm")
     got, interpreter = _ours(model, [case.feeds], numbers="tflm", delegates=[CLDelegate("native")])
@@ -205,17 +188,40 @@ def test_the_device_leaves_such_nodes_to_the_cpu() -> None:
     assert "LiteRT's numbers" in row.reason
 
 
+RULED = ("ADD", "DIV", "FULLY_CONNECTED", "PRELU", "RELU6", "SUB", "SUM", "TRANSPOSE_CONV")
+_ON_DEVICE = [case for case in CASES if case.op.name in RULED and case.on_device and _integer(case)]
+_ON_DEVICE = [case for case in _ON_DEVICE if all(s.type != T.FLOAT32 for s in case.model().subgraphs[0].tensors)]
+
+
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.nightly) for part in range(1, 12))], ids="part {}".format
+)
+def test_the_device_follows_or_leaves_a_node(part: int) -> None:
+    """It never has the reference's bits where tflite-micro's are asked for."""
+    claimed = changed = 0
+    for case in _ON_DEVICE[part::12]:
+        model = case.model()
+        wanted, _ = _ours(model, [case.feeds], numbers="tflm")
+        got, interpreter = _ours(model, [case.feeds], numbers="tflm", delegates=[CLDelegate("native")])
+        for a, b in zip(got[0], wanted[0], strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=repr(case))
+        claimed += interpreter.delegation_report().nodes[0].claimed
+        changed += not all(map(np.array_equal, got[0], _ours(model, [case.feeds])[0][0]))
+    assert claimed
+    assert changed
+
+
 def test_other_nodes_stay_on_the_device() -> None:
     x = np.arange(-8, 8, dtype=np.int8)
-    outputs = (TensorSpec(T.INT8, None, quantization=_quantization(0.1)),)
-    case = Case("relu", RELU, NoOptions(), [x], quantization={0: _quantization(0.1)}, outputs=outputs)
+    outputs = (TensorSpec(T.INT8, None, quantization=quantization(0.1)),)
+    case = Case("relu", RELU, NoOptions(), [x], quantization={0: quantization(0.1)}, outputs=outputs)
     _, interpreter = _ours(case.model(), [case.feeds], numbers="tflm", delegates=[CLDelegate("native")])
     assert interpreter.delegation_report().nodes[0].claimed
 
 
 def test_unknown_numbers() -> None:
     with pytest.raises(ArgumentError, match="numbers: expected 'reference' or 'tflm', got 'xnnpack'"):
-        Interpreter(_products(1).model(), numbers="xnnpack")  # type: ignore[arg-type]
+        Interpreter(products(1).model(), numbers="xnnpack")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["FULLY_CONNECTED", "TRANSPOSE_CONV", "ADD", "PRELU"])
@@ -233,7 +239,7 @@ def test_floats_and_other_weights_are_as_before(name: str) -> None:
 
 def test_plans_of_the_reference_are_not_taken() -> None:
     """A kept plan of the model in one mode is none of the other's."""
-    case = _products(5)
+    case = products(5)
     for _ in range(2):
         for numbers in ("reference", "tflm"):
             wanted, _ = _ours(case.model(), [case.feeds], numbers=numbers)

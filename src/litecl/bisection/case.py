@@ -43,4 +43,5 @@ def command(bisection: Bisection, folder: Path) -> str:
     runtimes = "--suspect", str(bisection.suspect), "--reference", str(bisection.reference)
     bounds = "--relative", str(bisection.tolerance.relative), "--steps", str(bisection.tolerance.steps)
     files = str(folder / _MODEL), "--input", str(folder / _INPUTS)
-    return shlex.join(("litecl", "bisect", *files, *runtimes, *bounds))
+    numbers = () if bisection.numbers == "reference" else ("--numbers", bisection.numbers)
+    return shlex.join(("litecl", "bisect", *files, *runtimes, *bounds, *numbers))

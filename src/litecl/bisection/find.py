@@ -16,6 +16,7 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.reader import content_of, read
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.html import block, paragraph, table
+from litecl.interpreter.numbers import Numbers
 from litecl.perf.feeds import named_inputs
 from litecl.perf.peers.litert import LITERT_REFERENCE, peer_name
 
@@ -32,7 +33,7 @@ class Bisection:
     verdict: "right" if the outputs are; "fault" if some nodes are wrong given right inputs; "rounding" if every node is
     right by itself, so small errors have grown. output: the model's worst output, None if none is wrong. growth: for
     "rounding", the error after more and more nodes. notes: the parts that could not be checked, and why. halves: the
-    effect of half precision on each operator, if requested.
+    effect of half precision on each operator, if requested. numbers: as for ``Interpreter``.
     """
 
     suspect: str
@@ -45,6 +46,7 @@ class Bisection:
     growth: tuple[Growth, ...] = ()
     notes: tuple[str, ...] = ()
     halves: Survey | None = None
+    numbers: Numbers = "reference"
 
     def _repr_html_(self) -> str:
         """Return the verdict as HTML for notebooks."""
@@ -69,6 +71,7 @@ def bisect(
     seed: int = 0,
     relative: float | None = None,
     steps: int | None = None,
+    numbers: Numbers = "reference",
     tick: Tick = lambda text: None,
     **options: Any,
 ) -> Bisection:
@@ -78,9 +81,9 @@ def bisect(
     with 16-bit floats: "fp16-storage", "fp16-sums" or "fp16-both". inputs: by name; the others are random, by ``seed``.
     fp16: use this emulation as suspect, and survey all operators (the result's ``halves``). relative: tolerance for
     floats, relative to the largest magnitude in the tensor, by default 1e-4, or 0.01 in halves; steps: tolerance for
-    integers, by default 0 for a litecl device and 1 for other suspects. tick: called with a description of each run.
-    options: of ``CLDelegate``; ``dynamic_range`` applies to everything that litecl runs, by default matching the other
-    runtime: "reference" for litert-reference, else "asymmetric".
+    integers, by default 0 for a litecl device and 1 for other suspects. numbers: of all that litecl runs. tick: called
+    with a description of each run. options: of ``CLDelegate``; ``dynamic_range`` applies to everything that litecl
+    runs, by default matching the other runtime: "reference" for litert-reference, else "asymmetric".
 
     Raises LiteclError if either runtime can't run the model, ModelError for unknown input names, and for a model in
     place of a runtime.
@@ -91,7 +94,7 @@ def bisect(
     suspect = suspect if fp16 is None else _emulated(fp16, suspect)
     mode = "reference" if LITERT_REFERENCE in map(peer_name, (suspect, reference)) else "asymmetric"
     options = {"dynamic_range": mode, **_with_names(parsed, options)}
-    suspected, right = Runner(suspect, options), Runner(reference, options)
+    suspected, right = (Runner(name, options, numbers) for name in (suspect, reference))
     if steps is None:
         steps = int(not suspected.is_device)
     if relative is None:
@@ -105,7 +108,7 @@ def bisect(
     values, whole = search.values(parsed, 0, given), search.whole(parsed, given)
     error = worst(suspected.prepare(whole)(given), right.prepare(whole)(given), search.tolerance)
     nodes = len(parsed.subgraphs[0].nodes)
-    bisection = Bisection(suspect, reference, "right", search.tolerance, nodes, error, halves=halves)
+    bisection = Bisection(suspect, reference, "right", search.tolerance, nodes, error, halves=halves, numbers=numbers)
     if error is None:
         return bisection
     fault = search.fault(parsed, 0, values)

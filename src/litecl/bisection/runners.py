@@ -9,6 +9,7 @@ from litecl.halves import Emulation, Mode
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
+from litecl.interpreter.numbers import Numbers
 from litecl.perf.contenders import typed_errors
 from litecl.perf.feeds import Runtime, run_on
 from litecl.perf.peers import litert
@@ -28,11 +29,13 @@ class Runner:
     reference kernels), ``fp16-storage``, ``fp16-sums`` or ``fp16-both`` (an ``Emulation``), ``device`` (the one that
     litecl chooses), or a device's name.
 
-    options: keywords of ``CLDelegate``, for devices. ``keep_float`` names nodes by their results.
+    options: keywords of ``CLDelegate``, for devices. ``keep_float`` names nodes by their results. numbers: as for
+    ``Interpreter``, of what litecl runs.
     """
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    numbers: Numbers = "reference"
 
     @property
     def is_device(self) -> bool:
@@ -48,7 +51,11 @@ class Runner:
         delegates = [] if name == INTERPRETER else [self._delegate(content)]
         mode = self.options.get("dynamic_range")
         return Interpreter(
-            model_content=content, delegates=delegates, experimental_preserve_all_tensors=preserve, dynamic_range=mode
+            model_content=content,
+            delegates=delegates,
+            experimental_preserve_all_tensors=preserve,
+            dynamic_range=mode,
+            numbers=self.numbers,
         )
 
     def _delegate(self, content: bytes) -> Any:

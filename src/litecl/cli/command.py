@@ -25,6 +25,7 @@ from litecl.delegate.required import require_all
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
+from litecl.interpreter.numbers import TOLD, Numbers
 from litecl.jobs.given import Media, load_inputs
 from litecl.perf.feeds import Runtime, labels, random_inputs
 
@@ -160,6 +161,21 @@ def resize(runtime: Runtime, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> N
         if name not in known:
             raise ModelError(f"--shape: there is no input {name!r}; the model has {[*known]}")
         runtime.resize_tensor_input(known[name]["index"], shape)
+
+
+def numbers_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--numbers``, whose integers litecl computes: ``Interpreter``'s ``numbers``."""
+    parser.add_argument(
+        "--numbers",
+        choices=get_args(Numbers),
+        default="reference",
+        help="whose bits integers have: LiteRT's reference kernels (default), or tflite-micro's (tflm)",
+    )
+
+
+def numbers_view(numbers: str) -> list[RenderableType]:
+    """Return a line that says whose integers were computed, unless they are the default's."""
+    return [] if numbers == "reference" else [Text(f"numbers: {TOLD[numbers]}")]
 
 
 def device_arguments(

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, device_options, media_of, positive, progress, read_view
+from litecl.cli.command import Output, device_options, media_of, numbers_view, positive, progress, read_view
 from litecl.cli.entry import Entry
 from litecl.cli.tables import table
 from litecl.interpreter import Interpreter
@@ -73,6 +73,7 @@ def many(args: argparse.Namespace) -> Output:
         "seconds": time.perf_counter() - start_s,
         "workers": _workers(done),
         "read": _read(args, job),
+        "numbers": args.numbers,
         "missing": job.missing(),
         "unreadable": job.unreadable(),
     }
@@ -91,7 +92,7 @@ def _job(args: argparse.Namespace) -> Job:
     devices = args.devices if args.devices in (None, "all") else tuple(map(_device, args.devices.split(",")))
     options = {name: value for name, value in device_options(args).items() if value is not None and name != "device"}
     options |= {"device": args.device if devices is None else devices, "cpu": args.cpu, "signature": args.signature}
-    options |= {"require_device": args.require_device}
+    options |= {"require_device": args.require_device, "numbers": args.numbers}
     return Job(
         str(args.model.absolute()),
         tuple(str(Path(file).absolute()) for file in files),
@@ -153,6 +154,7 @@ def _view(data: dict[str, Any], left: int) -> list[RenderableType]:
     return [
         Text(line),
         *read_view(data["read"]),
+        *numbers_view(data["numbers"]),
         *([workers] if data["workers"] else []),
         *(Text(fault, "bold red") for fault in faults),
     ]

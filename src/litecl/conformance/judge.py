@@ -14,6 +14,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
+from litecl.interpreter.numbers import Numbers
 from litecl.perf.feeds import outputs_of
 from litecl.verify.check import Check, Step
 from litecl.verify.record import CRASHED, FAIL, NOT_RUN, PASS, REFUSED, Row
@@ -38,7 +39,7 @@ def _judged(check: Check, row: Row, suspect: Suspect) -> Row:
     content, steps = write(check.model()), check.steps()
     if suspect.load is None:
         steps = steps[:1]  # each run of a program starts from initial variables
-    expected, refusal = expected_of(content, steps)
+    expected, refusal = expected_of(content, steps, suspect.numbers)
     if not expected:
         return replace(row, status=NOT_RUN, reason=f"{REFERENCE} refuses it: {refusal}")
     steps = steps[: len(expected)]
@@ -49,14 +50,14 @@ def _judged(check: Check, row: Row, suspect: Suspect) -> Row:
     return compared(check, row, first, expected, suspect.steps)
 
 
-def expected_of(content: bytes, steps: Sequence[Step]) -> tuple[Outputs, str]:
+def expected_of(content: bytes, steps: Sequence[Step], numbers: Numbers) -> tuple[Outputs, str]:
     """Return the interpreter's outputs up to the first step that it refuses, and the reason: a random index may be out
     of range.
     """
     refusal = ""
     for count in range(len(steps), 0, -1):
         try:
-            return _on(Interpreter(model_content=content), steps[:count]), refusal
+            return _on(Interpreter(model_content=content, numbers=numbers), steps[:count]), refusal
         except LiteclError as error:
             refusal = first_line(error)
     return [], refusal

@@ -21,7 +21,7 @@ _SHRUNK = 10  # checks to minimize per worker
 
 @dataclass(frozen=True)
 class Kit:
-    """A runtime to check. runtime: {"name": NAME} or {"command": COMMAND}. folder: for the smallest models."""
+    """A runtime to check. runtime: as ``worker`` takes it. folder: for the smallest models."""
 
     runtime: Mapping[str, str]
     plan: Plan

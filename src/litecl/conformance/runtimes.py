@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from typing import Any
@@ -13,12 +13,14 @@ from litecl.conformance.program import Program
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, MissingExtra
+from litecl.interpreter.numbers import Numbers
 from litecl.perf.contenders import typed_errors
 from litecl.perf.feeds import Runtime
 from litecl.perf.peers import PEERS, litert, openvino
 from litecl.perf.peers.litert import LITERT_REFERENCE, RESOLVERS, peer_name
 
 LITECL, TFLITE_MICRO, OPENVINO = "litecl", "tflite_micro", "openvino"
+_EXACT = ((LITERT_REFERENCE, "reference"), (LITECL, "reference"), (LITECL, "tflm"), (TFLITE_MICRO, "tflm"))
 _LITERT_MODULE = "ai_edge_litert.interpreter"
 _MODULES = {LITECL: "litecl", "tflite_runtime": "tflite_runtime.interpreter"} | dict.fromkeys(RESOLVERS, _LITERT_MODULE)
 
@@ -27,7 +29,8 @@ _MODULES = {LITECL: "litecl", "tflite_runtime": "tflite_runtime.interpreter"} | 
 class Suspect:
     """A runtime under test: ``name`` as on the command line, the package and its version.
 
-    load: creates an interpreter from a file's content; None for a program.
+    load: creates an interpreter from a file's content; None for a program. numbers: of the interpreter that it is
+    compared with.
     """
 
     name: str
@@ -35,11 +38,12 @@ class Suspect:
     version: str
     load: Callable[[bytes], Runtime] | None = None
     program: Program | None = None
+    numbers: Numbers = "reference"
 
     @property
     def steps(self) -> int:
         """The tolerance of quantized results in steps: optimised kernels round differently."""
-        return int(self.name not in (LITERT_REFERENCE, LITECL))
+        return int((self.name, self.numbers) not in _EXACT)
 
     def prepare(self, content: bytes) -> Run:
         """Return a function that runs a model. Raises LiteclError."""
@@ -53,17 +57,28 @@ class Suspect:
     def described(self) -> Mapping[str, Any]:
         """Return the runtime's description for results."""
         option = f"--command {self.name!r}" if self.program is not None else f"--runtime {self.name}"
-        return {"name": self.name, "platform": self.package, "driver": self.version, "version": "", "option": option}
+        numbers = {} if self.numbers == "reference" else {"numbers": self.numbers}
+        return {
+            "name": self.name,
+            "platform": self.package,
+            "driver": self.version,
+            "version": "",
+            "option": option,
+            **numbers,
+        }
 
 
-def suspect(name: str) -> Suspect:
+def suspect(name: str, numbers: Numbers = "reference") -> Suspect:
     """Return a runtime: ``litert``, ``litert-reference`` (its reference kernels), ``litecl`` (its default device),
     ``tflite_micro``, ``openvino``, ``tflite_runtime``, or the path of a module with a class ``Interpreter`` like
-    tf.lite's.
+    tf.lite's. numbers: of litecl, as suspect and as reference.
 
     Raises MissingExtra for a module that isn't installed, LiteclError for one without that class.
     """
-    name = peer_name(name)
+    return replace(_suspect(peer_name(name), numbers), numbers=numbers)
+
+
+def _suspect(name: str, numbers: Numbers) -> Suspect:
     if name == TFLITE_MICRO:
         return Suspect(name, name, _version(tflite_micro.module(), name), tflite_micro.load)
     if name == OPENVINO:
@@ -79,20 +94,21 @@ def suspect(name: str) -> Suspect:
         load = partial(litert.load, num_threads=1, resolver=RESOLVERS[name])
         return Suspect(name, package, _version(module, package), load)
     if name == LITECL:
-        return Suspect(name, package, _version(module, package), _litecl)
+        return Suspect(name, package, _version(module, package), partial(_litecl, numbers=numbers))
     if not hasattr(module, "Interpreter"):
         raise LiteclError(f"runtime {name}: expected a class Interpreter in {path}, got none there")
     return Suspect(name, package, _version(module, package), lambda content: module.Interpreter(model_content=content))
 
 
-def command(line: str) -> Suspect:
+def command(line: str, numbers: Numbers = "reference") -> Suspect:
     """Return a program as a runtime: see ``program``."""
     program = Program(line)
-    return Suspect(line, program.words[0], "", program=program)
+    return Suspect(line, program.words[0], "", program=program, numbers=numbers)
 
 
-def _litecl(content: bytes) -> Runtime:
-    return Interpreter(model_content=content, delegates=[CLDelegate(strict=True, dynamic_range="reference")])
+def _litecl(content: bytes, numbers: Numbers) -> Runtime:
+    delegate = CLDelegate(strict=True, dynamic_range="reference")
+    return Interpreter(model_content=content, delegates=[delegate], numbers=numbers)
 
 
 def _version(module: Any, package: str) -> str:

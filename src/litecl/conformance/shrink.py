@@ -97,7 +97,8 @@ def shrunk(check: Check, row: Row, suspect: Suspect, timeout_s: float, folder: P
     with a note, if such errors explain the whole model's.
     """
     tolerance = Tolerance(check.bound(np.dtype(np.float32))[0], suspect.steps)
-    search = Search(Guarded(suspect.name, suspect=suspect, timeout_s=timeout_s), Runner(INTERPRETER), tolerance)
+    reference = Runner(INTERPRETER, numbers=suspect.numbers)
+    search = Search(Guarded(suspect.name, suspect=suspect, timeout_s=timeout_s), reference, tolerance)
     try:
         whole = _Whole.of(search, check)
         if whole is None:

@@ -1,7 +1,8 @@
 """A process that runs checks on a runtime, and may die: ``python -m litecl.conformance.worker``.
 
 It reads a request, a line of JSON, from stdin: {"runtime": {...}} for the runtime's description, or {"runtime": {...},
-"checks": [...]}; "rows": [...] asks it to minimize these rows' checks. A runtime is {"name": ...} or {"command": ...}.
+"checks": [...]}; "rows": [...] asks it to minimize these rows' checks. A runtime is {"name": ...} or {"command": ...},
+with "numbers" if these aren't the reference's.
 It writes {"described": ...}, or {"begin": CHECK} and {"row": ...} for each, to stdout, like ``litecl.verify.worker``.
 """
 
@@ -36,7 +37,8 @@ def main() -> int:
 
 
 def _runtime(given: Mapping[str, str]) -> Suspect:
-    return command(given["command"]) if "command" in given else suspect(given["name"])
+    numbers: Any = given.get("numbers", "reference")
+    return command(given["command"], numbers) if "command" in given else suspect(given["name"], numbers)
 
 
 def _run(names: Sequence[str], runtime: Suspect, tell: Tell) -> None:

@@ -17,6 +17,7 @@ from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model, Shape, callees_of
 from litecl.interpreter.html import block, paragraph, table
+from litecl.interpreter.numbers import Numbers
 from litecl.perf.feeds import labels
 
 Source = str | PathLike[str] | bytes | Model
@@ -119,17 +120,20 @@ def diff_models(
     shapes: Mapping[str, Shape] | None = None,
     seed: int = 0,
     dynamic_range: DynamicRange | None = None,
+    numbers: Numbers = "reference",
 ) -> Difference:
     """Compare two models, node by node, then layer by layer on the same inputs.
 
     Matches nodes by the structure before and after them, then by names. inputs: of the first model, by name, as it
     takes them; the others are random, by ``seed``, of these shapes. The second model gets the same real numbers, in
-    its own input types; random ones are within their range. dynamic_range: for both, as for ``Interpreter``. Raises
-    ModelError for files that aren't models, and ShapeError if the models' inputs differ in shape or number.
+    its own input types; random ones are within their range. dynamic_range, numbers: for both, as for ``Interpreter``.
+
+    Raises ModelError for files that aren't models, and ShapeError if the models' inputs differ in shape or number.
     """
     models = [source if isinstance(source, Model) else read(source) for source in (a, b)]
     runtimes = [
-        Interpreter(model, experimental_preserve_all_tensors=True, dynamic_range=dynamic_range) for model in models
+        Interpreter(model, experimental_preserve_all_tensors=True, dynamic_range=dynamic_range, numbers=numbers)
+        for model in models
     ]
     details = runtimes[0].get_input_details()
     for name, detail in zip(labels(details), details, strict=True):

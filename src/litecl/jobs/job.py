@@ -91,6 +91,7 @@ class Job:
             "signature": self.options.get("signature"),
             "media": {name: getattr(self.media, name) for name in ("mean", "std", "rate", "features", "hop_ms")},
             "dynamic_range": self._mode if is_dynamic(read(self.model)) else None,
+            "numbers": None if self.options.get("numbers") in (None, "reference") else self.options["numbers"],
         }
         before = _object(path) if path.exists() else described
         if other := [name for name, value in described.items() if before.get(name) != value]:

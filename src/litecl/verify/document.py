@@ -40,6 +40,7 @@ def tables(result: Result) -> list[Table]:
 def replay(device: DeviceResult, row: Row) -> str:
     """Return the command that repeats a check."""
     on = device.device.get("option") or f"--device {device.device['index']}"
+    on += f" --numbers {device.device['numbers']}" if "numbers" in device.device else ""
     return f"litecl verify {on} --replay {shlex.quote(row.check)}"
 
 
@@ -81,7 +82,17 @@ def _environment(result: Result) -> Table:
         env[name] = ", ".join(f"{key} {value}" for key, value in env[name].items())
     head = {"command": result.command, "date": result.date} | env
     rows = [(str(k), str(v)) for k, v in head.items() if v]
-    keys = ("platform", "platform_version", "driver", "version", "type", "compute_units", "processor", "vector_width")
+    keys = (
+        "platform",
+        "platform_version",
+        "driver",
+        "version",
+        "type",
+        "compute_units",
+        "processor",
+        "vector_width",
+        "numbers",
+    )
     for device in result.devices:
         facts = ", ".join(f"{key.replace('_', ' ')} {device.device[key]}" for key in keys if device.device.get(key))
         rows.append((device.device.get("option") or f"device {device.device['index']}", f"{device.name}: {facts}"))

@@ -13,6 +13,7 @@ from litecl.delegate.report import summary
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, LiteclError
 from litecl.interpreter.graph import Array
+from litecl.interpreter.numbers import Numbers
 from litecl.perf.resident import resident_bytes
 from litecl.perf.timing import in_turns
 from litecl.verify.check import Check, Step
@@ -28,11 +29,15 @@ Outputs = list[list[Array]]
 
 @dataclass(frozen=True)
 class Settings:
-    """Where and how checks run. device: an index into ``devices()``. timed: measure device and CPU times."""
+    """Where and how checks run. device: an index into ``devices()``. timed: measure device and CPU times.
+
+    numbers: as for ``Interpreter``.
+    """
 
     device: int
     cache_dir: str | None
     timed: bool = False
+    numbers: Numbers = "reference"
 
 
 def judge(check: Check, settings: Settings, goldens: Goldens, prepared: Callable[[Sequence[str]], None]) -> Row:
@@ -59,9 +64,10 @@ def _judged(
     row = replace(row, kernels=kernels_of(report))
     prepared(row.kernels)
     mode = check.options.get("dynamic_range", "reference")
-    cpu = Interpreter(check.model(), dynamic_range=mode)
+    cpu = Interpreter(check.model(), dynamic_range=mode, numbers=settings.numbers)
     wanted, row = _play(cpu, steps), replace(row, reference="litecl's interpreter")
-    golden = goldens.of(check.name, check.model(), steps) if mode == "reference" else None
+    is_litert = mode == settings.numbers == "reference"
+    golden = goldens.of(check.name, check.model(), steps) if is_litert else None
     if golden is not None:
         row = replace(row, reference=f"LiteRT {goldens.version}")
         departs = _compare(check, wanted, golden).reason
@@ -148,7 +154,7 @@ def _require_same(first: Outputs, again: Outputs, fault: str) -> None:
 def _interpreter(check: Check, settings: Settings) -> Interpreter:
     options = {"dynamic_range": "reference", "strict": True, **check.options}
     delegate = CLDelegate(settings.device, cache_dir=settings.cache_dir, **options)
-    return Interpreter(check.model(), delegates=[delegate])
+    return Interpreter(check.model(), delegates=[delegate], numbers=settings.numbers)
 
 
 def _allocate(interpreter: Interpreter, step: Step) -> None:

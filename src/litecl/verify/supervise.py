@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from litecl.interpreter.numbers import Numbers
 from litecl.verify.check import Check
 from litecl.verify.children import End, Message, end_all, serve
 from litecl.verify.judge import Settings
@@ -29,13 +30,15 @@ class Plan:
     """How to run checks.
 
     jobs: workers at a time. timeout_s: the longest that a check may take. timed: measure times. keep_cache: use
-    litecl's program cache on this machine, else compile everything in a temporary folder.
+    litecl's program cache on this machine, else compile everything in a temporary folder. numbers: as for
+    ``Interpreter``.
     """
 
     jobs: int = 2
     timeout_s: float = 60.0
     timed: bool = False
     keep_cache: bool = False
+    numbers: Numbers = "reference"
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def verify_device(device: Mapping[str, Any], checks: Sequence[Check], plan: Plan
     """Run checks on one device."""
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="litecl-verify-", ignore_cleanup_errors=True) as folder:
-        settings = asdict(Settings(device["index"], "auto" if plan.keep_cache else folder, plan.timed))
+        settings = asdict(Settings(device["index"], "auto" if plan.keep_cache else folder, plan.timed, plan.numbers))
         # PoCL has its own cache.
         env = {} if plan.keep_cache else {"POCL_CACHE_DIR": str(Path(folder) / "pocl")}
         task = Task(lambda names: {"checks": names, "settings": settings}, env)
@@ -80,7 +83,8 @@ def verify_device(device: Mapping[str, Any], checks: Sequence[Check], plan: Plan
         run = Run(task, plan, tick)
         run.all(batches, lambda: run.again_alone(checks))
     rows = tuple(run.rows[check.name] for check in checks)
-    return DeviceResult(dict(device), rows, round(time.monotonic() - start_s, 1), tuple(run.notes))
+    numbers = {} if plan.numbers == "reference" else {"numbers": plan.numbers}
+    return DeviceResult({**device, **numbers}, rows, round(time.monotonic() - start_s, 1), tuple(run.notes))
 
 
 @dataclass

@@ -22,6 +22,8 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_file,
+    numbers_argument,
+    numbers_view,
     positive,
     progress,
     require_device,
@@ -62,6 +64,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "model", type=model_file, nargs="+", metavar="MODEL", help=f"{A_MODEL}, or a folder of files; or several"
     )
     input_arguments(parser)
+    numbers_argument(parser)
     device_arguments(parser, cpu=True, several=("device", "num_threads"))
     parser.add_argument(
         "--runs", type=positive, metavar="N", help="timed invokes (default: at least 50, for half a second)"
@@ -119,7 +122,7 @@ def run(args: argparse.Namespace) -> Output:
     cases = [one.case for one in measured]
     rows = benches.rows(cases)
     warnings = [*busy(load_before), *benches.warnings(rows)]
-    data = head | {"warnings": warnings}
+    data = head | {"warnings": warnings, "numbers": args.numbers}
     data |= cases[0] if len(choices) == 1 else {"cases": cases}
     if len(files) > 1:
         data |= {"left_out": [asdict(one) for one in left_out], "peers": [asdict(one) for one in peers.peers(cases)]}
@@ -128,7 +131,7 @@ def run(args: argparse.Namespace) -> Output:
     doubtful = [Text(f"WARNING: {line}") for line in warnings]
     skipped = [Text(f"left out: {one.text}") for one in left_out]
     views = [view for one in measured for view in _views(one, with_report=len(files) == 1 or args.profile)]
-    view = [benches.view(rows), *doubtful, *peers.comparisons(cases), *skipped, *views]
+    view = [*numbers_view(args.numbers), benches.view(rows), *doubtful, *peers.comparisons(cases), *skipped, *views]
     return Output(data, view, int(bool(left_out)))
 
 
@@ -204,7 +207,9 @@ def _measured(args: argparse.Namespace, choice: Choice, doing: str = "measuring"
     streams = tuple(dict.fromkeys(args.streams))
     least_s = args.seconds or (0.0 if args.runs else _LEAST_S)
     against = chosen(args.against)
-    options = BenchOptions(choice.delegate, args.cpu, runs, least_s, args.warmup, against, streams, args.memory)
+    options = BenchOptions(
+        choice.delegate, args.cpu, runs, least_s, args.warmup, against, streams, args.memory, args.numbers
+    )
     with progress(doing, None if least_s else runs + args.warmup) as bar:
         watched = {**choice.delegate, "progress": bar.building}
         result = bench(content, values, replace(options, delegate=watched), bar)

@@ -21,6 +21,8 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_argument,
+    numbers_argument,
+    numbers_view,
     progress,
 )
 from litecl.cli.halves import halves_data, halves_view
@@ -73,6 +75,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=folder, metavar="DIR", help="write the smallest faulty model to this folder"
     )
     parser.add_argument("--page", type=OutputFile(), metavar="FILE.html", help="write the result as a page")
+    numbers_argument(parser)
     device_arguments(parser)
     parser.set_defaults(dynamic_range=None)  # by default, bisect chooses it to match the runtimes
 
@@ -93,6 +96,7 @@ def run(args: argparse.Namespace) -> Output:
             fp16=args.fp16,
             relative=args.relative,
             steps=args.steps,
+            numbers=args.numbers,
             tick=bar.now,
             **options,
         )
@@ -103,7 +107,7 @@ def run(args: argparse.Namespace) -> Output:
         put_text(args.page, page(str(args.model), json.loads(to_json(data))))
         files.append(args.page)
     written = [Text(str(path)) for path in files] + ([Text(f"To reproduce: {again}")] if again else [])
-    view = [*_view(bisection), *halves_view(bisection.halves), *written]
+    view = [*numbers_view(args.numbers), *_view(bisection), *halves_view(bisection.halves), *written]
     return Output(data, view, int(bisection.verdict != "right"))
 
 
@@ -114,6 +118,7 @@ def _data(bisection: Bisection) -> dict[str, Any]:
         "verdict": bisection.verdict,
         "relative": bisection.tolerance.relative,
         "steps": bisection.tolerance.steps,
+        "numbers": bisection.numbers,
         "nodes": bisection.nodes,
         "output": None
         if bisection.output is None

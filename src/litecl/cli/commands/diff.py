@@ -9,7 +9,7 @@ from typing import Any, get_args
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, given_inputs, input_arguments, model_file
+from litecl.cli.command import Output, given_inputs, input_arguments, model_file, numbers_argument, numbers_view
 from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import line, lines, number, table, titled, to_json
 from litecl.diff.compare import diff_models
@@ -49,6 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="reference",
         help="how activations meet integer weights in both (default: reference, as in LiteRT's reference kernels)",
     )
+    numbers_argument(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -66,14 +67,16 @@ def run(args: argparse.Namespace) -> Output:
     """
     a, b = read(args.a), read(args.b)
     given, shapes = given_inputs(args, Interpreter(a)), dict(args.shape)
-    result = diff_models(a, b, given, shapes=shapes, seed=args.random, dynamic_range=args.dynamic_range)
-    head = {"a": str(args.a), "b": str(args.b), "relative": args.relative, "same_structure": result.same_structure}
+    modes = {"dynamic_range": args.dynamic_range, "numbers": args.numbers}
+    result = diff_models(a, b, given, shapes=shapes, seed=args.random, **modes)
+    head = {"a": str(args.a), "b": str(args.b), "relative": args.relative, "numbers": args.numbers}
+    head["same_structure"] = result.same_structure
     data = {**head, **asdict(result)}
     written = to_json(data)
     for path in args.output:
         text = page(json.loads(written)) if path.suffix.lower() == ".html" else written + "\n"
         put_text(path, text)
-    view = [*_view(data), *(Text(str(path)) for path in args.output)]
+    view = [*numbers_view(args.numbers), *_view(data), *(Text(str(path)) for path in args.output)]
     return Output(data, view, int(not result.is_within(args.relative)))
 
 

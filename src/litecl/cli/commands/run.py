@@ -18,6 +18,8 @@ from litecl.cli.command import (
     inputs,
     media_of,
     model_argument,
+    numbers_argument,
+    numbers_view,
     progress,
     read_view,
     require_device,
@@ -27,6 +29,7 @@ from litecl.cli.many import many, many_arguments, require_inputs
 from litecl.cli.outputs import OutputFile
 from litecl.cli.streams import begun, over_time, refuse, stream_arguments, streamed
 from litecl.cli.tables import number, report_data, shape, table, titled, to_json
+from litecl.comparison import is_float
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
@@ -62,6 +65,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile-to", type=OutputFile(), metavar="FILE.json", help="write a timeline of this run, for ui.perfetto.dev"
     )
+    numbers_argument(parser)
     device_arguments(parser, cpu=True)
     many_arguments(parser)
 
@@ -84,6 +88,7 @@ def run(args: argparse.Namespace) -> Output:
             delegates=delegates,
             listeners=[timeline] if args.profile_to else [],
             dynamic_range=args.dynamic_range,
+            numbers=args.numbers,
         )
         entry = Entry(interpreter, args.signature)
         if args.stream:
@@ -101,13 +106,13 @@ def run(args: argparse.Namespace) -> Output:
     details = entry.get_output_details()
     values = [_value(name, value) for name, value in zip(labels(details), arrays, strict=True)]
     data: dict[str, Any] = {"model": str(args.model), "inputs": read, "outputs": values}
-    data |= {"delegation": None, "files": []}
+    data |= {"numbers": args.numbers, "delegation": None, "files": []}
     if args.stream:
         view = [_values(f"outputs of {chunks.count} chunks", values)]
         view += over_time(args, details, arrays, chunks, data)
     else:
         view = [_values("outputs", values), *answers(args, interpreter, [*zip(details, arrays, strict=True)], data)]
-    view = [*read_view(read), *view]
+    view = [*read_view(read), *numbers_view(args.numbers), *view]
     if args.output is not None:
         data["files"] = [str(path) for path in save_outputs(details, arrays, args.output)]
         view += [Text(path) for path in data["files"]]
@@ -123,7 +128,7 @@ def run(args: argparse.Namespace) -> Output:
 
 def _value(name: str, value: Array) -> dict[str, Any]:
     """Describe a tensor: name, type, shape, range, mean and first elements."""
-    numeric = value.dtype.kind in "fiu" and value.size > 0
+    numeric = (value.dtype.kind in "iu" or is_float(value.dtype)) and value.size > 0
     return {
         "name": name,
         "dtype": str(value.dtype),

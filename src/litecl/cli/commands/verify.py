@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, count, folder, positive, progress
+from litecl.cli.command import Output, count, folder, numbers_argument, numbers_view, positive, progress
 from litecl.cli.outputs import OutputFile
 from litecl.cli.places import full_name
 from litecl.cli.tables import table
@@ -41,12 +41,13 @@ litecl verify --waivers known.txt -o junit.xml
 litecl verify --list
 litecl verify --runtime litert --runtime litert-reference -o runtimes.html --cases failures
 litecl verify --command 'python run_model.py'
+litecl verify --runtime tflite_micro --numbers tflm    # its bits, exactly
 litecl verify --runtime tflite_micro --runtime openvino --table table.json --models models/
 """
 
 _GRAPHS = (200, 40)  # in a full and in a quick run
 _MOST_JOBS = 4  # each process keeps its checks' programs in memory
-_OF_CHECKS = ("device", "programs", "ops", "quick", "replay", "list", "waivers", "output", "cases", "graphs")
+_OF_CHECKS = ("device", "programs", "ops", "quick", "replay", "list", "waivers", "output", "cases", "graphs", "numbers")
 _SHOWN = "Failures"  # title prefix and columns of the tables to show on a terminal
 _COLUMNS = ("check", "types", "what", "kernels")
 
@@ -103,6 +104,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL|FOLDER",
         help="with --table: also the nodes of these models",
     )
+    numbers_argument(parser)
     parser.add_argument("--ops", metavar="OP,OP,...", default="", help="only checks of these operators")
     parser.add_argument("--quick", action="store_true", help="some checks of each operator, in under two minutes")
     parser.add_argument("--replay", metavar="CHECK", help="one check, by its name")
@@ -144,7 +146,7 @@ def run(args: argparse.Namespace) -> Output:
         return Output({"checks": names}, [Text("\n".join(names))])
     known = waivers.load(args.waivers) if args.waivers else ()
     head = header(KIND)
-    plan = Plan(args.jobs, args.timeout, args.timed, args.keep_cache)
+    plan = Plan(args.jobs, args.timeout, args.timed, args.keep_cache, args.numbers)
     results, problem = _runtimes(args, checks, plan) if _of_runtimes(args) else _devices(args, checks, plan)
     results = [replace(device, rows=waivers.waived(device.rows, known)) for device in results]
     notes = waivers.unused([row for device in results for row in device.rows], known) if results else ()
@@ -152,7 +154,7 @@ def run(args: argparse.Namespace) -> Output:
     result = Result(machine(), tuple(results), head["command"], date, (problem,) if problem else ())
     for path in args.output:
         pages.write(result, path, brief=args.brief)
-    view = [part for device in results for part in _summary(device)]
+    view = [*numbers_view(args.numbers), *(part for device in results for part in _summary(device))]
     view += [_shown(part) for part in tables(result) if part.title.startswith(_SHOWN)]
     view += [Text(note) for note in notes]
     return Output(result.to_dict(), [*view, Text(sentence(result))], int(result.failed))
@@ -162,7 +164,8 @@ def _table(args: argparse.Namespace) -> Output:
     """Write a table of what runtimes do with each kind of node."""
     if args.table is None or not args.runtime:
         raise LiteclError("--table and --models: expected --table FILE and --runtime NAME, as in the examples")
-    if ignored := [f"--{name}" for name in _OF_CHECKS if getattr(args, name)]:
+    given = vars(args) | {"numbers": args.numbers != "reference"}
+    if ignored := [f"--{name}" for name in _OF_CHECKS if given[name]]:
         raise LiteclError(f"--table: {', '.join(ignored)}: no effect on a table, which has all cases")
     written = read_table(args.table) if args.table.exists() else Table()
     skipped: list[str] = []
@@ -211,8 +214,9 @@ def _devices(args: argparse.Namespace, checks: Sequence[Check], plan: Plan) -> t
 
 
 def _runtimes(args: argparse.Namespace, checks: Sequence[Check], plan: Plan) -> tuple[list[DeviceResult], str]:
-    kits = [Kit({"name": name}, plan, _folder(args, name)) for name in args.runtime]
-    kits += [Kit({"command": line}, plan, _folder(args, line)) for line in args.programs]
+    numbers = {} if args.numbers == "reference" else {"numbers": args.numbers}
+    kits = [Kit({"name": name, **numbers}, plan, _folder(args, name)) for name in args.runtime]
+    kits += [Kit({"command": line, **numbers}, plan, _folder(args, line)) for line in args.programs]
     for kit in kits:
         kit.described()  # raises for a missing runtime before the others run for minutes
     with progress("verifying", len(checks) * len(kits)) as tick:
