@@ -15,6 +15,7 @@ from litecl.delegate.backend.protocols import Device, KeepsPlans, KeepsTensors
 from litecl.delegate.cl_op import Const, Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.region import FOLDED, Partitioning, Region
+from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.devices import forget, open_device
 from litecl.delegate.kept_plans import KeptPlans
 from litecl.delegate.naming import counted
@@ -139,7 +140,12 @@ class CLDelegation:
             halves=self._halves(),
             dynamic_range=self.options.dynamic_range if is_dynamic(self.original) else "",
             deterministic=steady(self._rows, self.original, self.specs) if self.options.deterministic else "",
+            threads=self._threads(),
         )
+
+    def _threads(self) -> int | None:
+        target = None if self._device is None else self._device.target
+        return target.compute_units if isinstance(target, CpuTarget) else None
 
     def _halves(self) -> str:
         """Describe the use of half precision in one line; "" without any."""

@@ -138,11 +138,16 @@ def read(path: Path) -> bytes | None:
 
     Ignores links, anything but regular files, files that others may have written, and files over 256 MiB.
     """
+    return _read(path, 0)[1]
+
+
+def _read(path: Path, head_bytes: int) -> tuple[bytes, bytes | None]:
+    """Return the first bytes of a file, and the others as ``read`` does: apart, since a copy of them takes long."""
     with suppress(OSError), open_regular(path, links=False) as file:
         status = os.fstat(file.fileno())
         if status.st_size <= _MOST_FILE_BYTES and is_trusted(status):
-            return file.read(status.st_size)
-    return None
+            return file.read(head_bytes), file.read(status.st_size)
+    return b"", None
 
 
 def read_sealed(path: Path) -> bytes | None:
@@ -150,11 +155,8 @@ def read_sealed(path: Path) -> bytes | None:
 
     A driver trusts a binary, and one wrong bit may crash the process.
     """
-    sealed = read(path)
-    if sealed is None:
-        return None
-    seal, content = sealed[: len(_SEAL) + _DIGEST_BYTES], sealed[len(_SEAL) + _DIGEST_BYTES :]
-    if seal != _seal(path, content):
+    seal, content = _read(path, len(_SEAL) + _DIGEST_BYTES)
+    if content is None or seal != _seal(path, content):
         return None
     with suppress(OSError, NotImplementedError):  # the least recently used goes first (``trim``)
         os.utime(path, follow_symlinks=False)

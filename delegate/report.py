@@ -171,7 +171,8 @@ class WarmUp:
 class DelegationReport:
     """Rows for every node and partition, and the cost of the last invoke.
 
-    build_s: seconds spent building programs and packing weights. cache_hits: programs loaded from the binary cache.
+    threads: of the processor, if that is the device. build_s: seconds spent building programs and packing weights.
+    cache_hits: programs loaded from the binary cache.
     phases: the parts of ``build_s``, in seconds by name (``delegate/progress.py``). kernels, copies: of the last
     invoke, with ``profile=True``. warm_up: the progress of a background build.
     failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: unusable devices,
@@ -196,6 +197,7 @@ class DelegationReport:
     halves: str = ""
     dynamic_range: str = ""
     deterministic: str = ""
+    threads: int | None = None
 
     @classmethod
     def of(cls, interpreter: Any) -> Self:
@@ -222,13 +224,18 @@ class DelegationReport:
         return (
             *(() if self.warm_up is None else (str(self.warm_up),)),
             f"{self.claimed} of {counted(len(self.nodes), 'node')} in {counted(len(self.partitions), 'partition')} "
-            f"on {self.device}; built in {self.build_s:.2f} s, {counted(self.cache_hits, 'program')} from the cache",
+            f"on {self.placed}; built in {self.build_s:.2f} s, {counted(self.cache_hits, 'program')} from the cache",
             *((self._last_invoke,) if self.counters.any else ()),
             *(line for line in (self.halves, self.deterministic) if line),
             *((f"dynamic range: {TOLD[self.dynamic_range]}",) if self.dynamic_range else ()),
             *(f"{counted(count, 'region')}: {manner}" for manner, count in manners.items()),
             *(loop for row in self.partitions for loop in row.loops),
         )
+
+    @property
+    def placed(self) -> str:
+        """The device, and its threads."""
+        return self.device + ("" if self.threads is None else f" with {counted(self.threads, 'thread')}")
 
     @property
     def _last_invoke(self) -> str:

@@ -14,7 +14,7 @@ def html(report: Any) -> str:  # a DelegationReport, whose module imports this o
     cost = report.counters
     head = (
         f"{report.claimed} of {counted(len(report.nodes), 'node')} in {counted(len(report.partitions), 'region')} on "
-        f"{report.device}; built in {report.build_s:.2f} s, {counted(report.cache_hits, 'program')} from the cache"
+        f"{report.placed}; built in {report.build_s:.2f} s, {counted(report.cache_hits, 'program')} from the cache"
     )
     invoke = (
         f"last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'wait')}, "

@@ -223,10 +223,12 @@ class DeviceRun:
         """
         for tensor in self.outputs.values():
             tensor._is_lost = False
+        self.moved[2] = self._copied_bytes
+        if not self._swapped and not self._copied:
+            return
         pairs = [{"_memory": tensor._spare, "_spare": tensor._memory} for tensor in self._swapped]
         swaps = map(dict.update, map(vars, self._swapped), pairs)
         deque[object](chain(starmap(np.copyto, self._copied), swaps), maxlen=0)
-        self.moved[2] = self._copied_bytes
 
     def _lose(self, error: BaseException) -> None:
         """Mark tensors whose memory a failed run may have written."""

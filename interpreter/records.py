@@ -10,7 +10,7 @@
     record(Manifest, json.loads(text))  # Misfit: threads[0]: expected an integer of 1 to 1024, got 0
 
 Annotations may be bool, int, float, str, Any, None, Literal, enumerations (by value), unions, tuples and sequences of
-one type (of any collection), mappings with text keys, and dataclasses; ``Within`` and ``Matching`` narrow them. An
+one type (of any collection), mappings, and dataclasses; ``Within`` and ``Matching`` narrow them. An
 integer fits a float; a boolean fits no number.
 """
 
@@ -88,7 +88,9 @@ def value(hint: Any, data: Any, path: str) -> Any:
     if origin is Mapping:
         if not isinstance(data, Mapping):
             raise _misfit(path, "a mapping", data)
-        return {value(str, key, path): value(arguments[1], each, f"{path}[{key!r}]") for key, each in data.items()}
+        return {
+            value(arguments[0], key, path): value(arguments[1], each, f"{path}[{key!r}]") for key, each in data.items()
+        }
     if hint in _PLAIN:
         return _PLAIN[hint](data, path)
     if issubclass(hint, Enum):

@@ -1,5 +1,6 @@
 """Files written in one step: readers see the old content or the new, never a part."""
 
+import errno
 import os
 import re
 import stat
@@ -33,11 +34,14 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Name the path in errors of the new file, whose own name means nothing to users."""
+    """Name the path in errors of the new file, whose own name means nothing to users; those of writing have none."""
     try:
         yield
     except OSError as error:
-        if isinstance(error.filename, str | Path) and TEMPORARY.fullmatch(Path(error.filename).name):
+        if error.filename is None and error.errno is None:  # numpy's: "4 requested and 0 written"
+            raise OSError(errno.EIO, str(error), str(path)) from error
+        is_new = isinstance(error.filename, str | Path) and TEMPORARY.fullmatch(Path(error.filename).name)
+        if error.filename is None or is_new:
             error.filename, error.filename2 = str(path), None
         raise
 

@@ -47,8 +47,8 @@ class CLOptions:
         then another OpenCL device. A name that matches no device, or several, raises DeviceNotFound. Without any device
         a warning says what to install.
     num_threads: on the processor, 1 is the calling thread; N adds N - 1 helper threads (docs/threads.md). None uses one
-        thread for models with little arithmetic, and all for others. Limits an OpenCL device of the processor, if that
-        can be partitioned.
+        thread for models of less than 30 million operations, all cores for others. Limits an OpenCL device of the
+        processor, if that can be partitioned.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
         LSTMs in half precision, except those for Winograd's algorithm. Arithmetic is float32.
     dynamic_range: how products of float activations and integer weights quantize the activations, on the device and on
@@ -99,7 +99,10 @@ class CLOptions:
     )
     _: KW_ONLY
     num_threads: int | None = field(
-        default=None, metadata=_flag("--threads", "threads on a CPU device (default: by the model's size)")
+        default=None,
+        metadata=_flag(
+            "--threads", "threads on the processor (default: 1 below 30 million operations, else one for each core)"
+        ),
     )
     precision: Precision = field(
         default="fp32",

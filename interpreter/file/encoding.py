@@ -1,4 +1,4 @@
-"""FlatBuffers, encoded by the tables of ``tables`` through ``flatbuffers.Builder``."""
+"""FlatBuffers, encoded by a schema through ``flatbuffers.Builder``."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from flatbuffers import number_types
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.flatbuffer import DTYPES, Record
-from litecl.interpreter.file.tables import SCALARS, TABLES, UNIONS, Field
+from litecl.interpreter.file.tables import SCALARS, TFLITE, Field, Schema
 from litecl.interpreter.graph import Array
 
 _FLAGS = {
@@ -26,13 +26,13 @@ _FLAGS = {
 }
 
 
-def encode(root: Record, identifier: bytes, size_hint_bytes: int = 1024) -> memoryview:
-    """Return the bytes of a file. Fields that a record omits keep their defaults.
+def encode(root: Record, identifier: bytes | None, size_hint_bytes: int = 1024, schema: Schema = TFLITE) -> memoryview:
+    """Return the bytes of a file. Fields that a record omits keep their defaults. identifier: see ``decode``.
 
     Raises ModelError if the file would exceed the 2 GiB that a FlatBuffer can hold.
     """
     try:
-        builder = _Builder(min(size_hint_bytes, flatbuffers.Builder.MAX_BUFFER_SIZE))
+        builder = _Builder(min(size_hint_bytes, flatbuffers.Builder.MAX_BUFFER_SIZE), schema)
         builder.Finish(_encode_table(builder, root), identifier)
     except flatbuffers.builder.BuilderSizeError:
         raise ModelError("the model exceeds the 2 GiB of a FlatBuffer") from None
@@ -45,13 +45,14 @@ class _Builder(flatbuffers.Builder):  # type: ignore[misc]
     LiteRT wants a zero point for every scale: mostly zeros, and as many as other layers have.
     """
 
-    def __init__(self, size_bytes: int) -> None:
+    def __init__(self, size_bytes: int, schema: Schema) -> None:
         super().__init__(size_bytes)
+        self.schema = schema
         self.written: dict[tuple[str, bytes], int] = {}
 
 
 def _encode_table(builder: Any, record: Record) -> int:
-    fields = TABLES[record.table]
+    fields, unions = builder.schema.tables[record.table], builder.schema.unions
     given = [(field, record.fields[field.name]) for field in fields if record.fields.get(field.name) is not None]
     # A FlatBuffer is written back to front: the targets of a table's offsets come before the table.
     offsets = {field.slot: _encode_target(builder, field, value) for field, value in given if not _inline(field)}
@@ -61,8 +62,8 @@ def _encode_table(builder: Any, record: Record) -> int:
             builder.PrependSlot(_FLAGS[field.type], field.slot, value, field.default)
         else:
             builder.PrependUOffsetTRelativeSlot(field.slot, offsets[field.slot], 0)
-        if field.type in UNIONS:
-            builder.PrependUint8Slot(field.slot - 1, UNIONS[field.type].index(value.table), 0)
+        if field.type in unions:
+            builder.PrependUint8Slot(field.slot - 1, unions[field.type].index(value.table), 0)
     return int(builder.EndObject())
 
 

@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.devices import choose
+from litecl.delegate.gpu.target import GpuTarget
+from litecl.delegate.native.processors import processors
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.op import NoOptions
@@ -95,3 +98,14 @@ def test_a_report_of_another_delegate_is_told_apart() -> None:
 
     with pytest.raises(DelegateError, match="expected a report of CLDelegate, got str"):
         DelegationReport.of(Other())
+
+
+@pytest.mark.skipif(isinstance(choose(num_threads=1).target(), GpuTarget), reason="of the processor")
+def test_it_says_how_many_threads() -> None:
+    """The number chosen for a small model, and the number asked for as far as there are cores."""
+    small, asked = reported(), reported(num_threads=1000)
+    assert small.threads == 1 and f"on {small.device} with 1 thread; built in" in small.lines[0]
+    assert asked.threads is not None and asked.threads >= 1
+    if asked.device == "native":
+        assert asked.threads == processors()
+    assert json.loads(asked.to_json())["threads"] == asked.threads

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from litecl import Generator
+from litecl import Generator, sample
 from litecl.generate.sampling import Sampling, probabilities
 from litecl.interpreter.errors import ModelError
 from support import tokenizers as small
@@ -45,6 +45,16 @@ class Pair:
             if stream:
                 return "".join(each.texts[0] for each in session.run_decode_async())
             return str(session.run_decode().texts[0])
+
+
+def test_the_samples_bundle(tmp_path: Path) -> None:
+    """As ``litecl sample`` writes it, without LiteRT-LM's builder: the same text in both."""
+    path = sample.write(tmp_path).bundle
+    engine = peer.Engine(str(path), backend=peer.Backend.CPU(thread_count=1), cache_dir=":nocache")
+    with engine.create_session(apply_prompt_template=False, max_output_tokens=20) as session:
+        session.run_prefill(["the cat sat"])
+        theirs = str(session.run_decode().texts[0])
+    assert theirs == Generator(path, cpu=True).generate("the cat sat", max_tokens=20).text
 
 
 @pytest.mark.parametrize(

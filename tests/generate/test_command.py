@@ -1,15 +1,20 @@
 """The command ``litecl generate``: what it streams, its JSON, its errors."""
 
 import io
+import json
+import math
 import os
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from litecl.cli import main
+from litecl.cli.tables import to_json
 from support import tokenizers as small
 from support.causal_lm import CausalLM
 from support.command import data, failure
@@ -58,7 +63,23 @@ def test_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert found[name]["tokens_per_s"] == pytest.approx(count / found[name]["seconds"])
     assert found["memory"]["cache_bytes"] == 2 * LM.slots * LM.width * 4
     assert found["memory"]["device_bytes"] > 0
-    assert all(node["claimed"] for node in found["delegation"]["nodes"])
+    assert re.match(r"(\d+) of \1 nodes in", found["delegation"]["summary"]) and "nodes" not in found["delegation"]
+
+
+def test_json_is_short(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line for a list of numbers, however long, and none for each node."""
+    assert main(["generate", str(path), "--tokens", "5,6,7", "--max-tokens", "60", "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert len(json.loads(printed)["tokens"]) == 60 and len(printed.splitlines()) < 60
+    assert max(len(line) for line in printed.splitlines() if '"tokens": [' not in line) <= 121
+
+
+@pytest.mark.parametrize(
+    "value", [{}, [], "é", None, [[]], {"a": [{}] * 99, 3: {"b": ["x" * 99, [*range(99)]] * 3}}, [math.inf]]
+)
+def test_json_in_lines(value: Any) -> None:
+    expected = json.loads(json.dumps(value).replace("Infinity", "null"))
+    assert json.loads(to_json(value)) == expected
 
 
 def test_whole(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -117,8 +117,28 @@ def test_a_section_outside(tmp_path: Path) -> None:
     assert len(last.content) < size
     for wrong in (size + 1, 1 << 63, 0):
         struct.pack_into("<Q", content, end, wrong)
-        with pytest.raises(ModelError, match=rf"section \d: bytes \d+ to {wrong}, in a bundle of {size} bytes"):
+        said = rf"section \d \(model 'prefill_decode'\): bytes \d+ to {wrong}, in a bundle of {size} bytes"
+        with pytest.raises(ModelError, match=said + (": it is cut short" if wrong else "$")):
             litertlm.sections(memoryview(content))
+
+
+def test_a_bundle_cut_short(tmp_path: Path) -> None:
+    """Names the file and its first section that isn't whole."""
+    path = bundle(tmp_path)
+    whole = path.read_bytes()
+    last = r"section \d \(model 'prefill_decode'\)"
+    for size, said in ((100, "the list of sections ends at"), (len(whole) - 1, last)):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ModelError, match=rf"{said}.*, in a bundle of {size} bytes: it is cut short") as caught:
+            Generator(path)
+        assert caught.value.__notes__ == [f"in {path}"]
+
+
+def test_what_is_no_bundle(tmp_path: Path) -> None:
+    path = tmp_path / "model.litertlm"
+    path.write_text("version https://git-lfs.github.com/spec/v1")
+    with pytest.raises(ModelError, match=r"expected a .litertlm .*, got a Git LFS pointer.*: git lfs pull"):
+        Generator(path)
 
 
 def test_packed_tokenizers_that_lie(tmp_path: Path) -> None:

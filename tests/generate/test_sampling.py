@@ -1,6 +1,8 @@
 """How tokens are drawn from logits, against the formulas written another way."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +13,16 @@ from litecl.interpreter.errors import ModelError
 LOGITS = np.random.default_rng(2).normal(0, 2, 40).astype(np.float32)
 
 
-def expected(logits: np.ndarray, sampling: Sampling, before: set[int]) -> list[float]:
+def expected(logits: np.ndarray, sampling: Sampling, before: set[int], generated: Sequence[int] = ()) -> list[float]:
     """The distribution, token by token."""
     scores = [float(x) for x in logits]
     for token in before:
         penalty = sampling.repetition_penalty
         scores[token] = scores[token] / penalty if scores[token] > 0 else scores[token] * penalty
+    for token in range(len(scores)):  # OpenAI's formula
+        count = generated.count(token)
+        scores[token] -= count * sampling.frequency_penalty + (count > 0) * sampling.presence_penalty
+        scores[token] += sampling.logit_bias.get(token, 0)
     ranked = sorted(range(len(scores)), key=lambda token: (-scores[token], token))
     if sampling.temperature == 0:
         return [1.0 if token == ranked[0] else 0.0 for token in range(len(scores))]
@@ -47,13 +53,19 @@ def expected(logits: np.ndarray, sampling: Sampling, before: set[int]) -> list[f
         Sampling(1.0, repetition_penalty=1.4),
         Sampling(0.0, repetition_penalty=100.0),
         Sampling(0.9, top_k=9, top_p=0.9, repetition_penalty=0.6),
+        Sampling(1.0, presence_penalty=1.5),
+        Sampling(1.0, frequency_penalty=-0.7),
+        Sampling(0.0, frequency_penalty=2.0),
+        Sampling(1.0, logit_bias={3: 10.0, 39: -5.0, 5: 0.5}),
+        Sampling(0.6, 9, 0.9, 1.3, presence_penalty=-2.0, frequency_penalty=0.4, logit_bias={6: 1.0, 0: 3.0}),
     ],
     ids=str,
 )
 def test_distribution(sampling: Sampling) -> None:
     before = {int(LOGITS.argmax()), int(LOGITS.argmin()), 5, 6}
-    made = probabilities(LOGITS, sampling, [*before, 5, 5])
-    np.testing.assert_allclose(made, expected(LOGITS, sampling, before), rtol=1e-9, atol=1e-300)
+    generated = [int(LOGITS.argmax()), 6, 6, 6]
+    made = probabilities(LOGITS, sampling, [*before, 5, *generated], generated)
+    np.testing.assert_allclose(made, expected(LOGITS, sampling, before, generated), rtol=1e-9, atol=1e-300)
     assert made.sum() == pytest.approx(1, abs=1e-12)
 
 
@@ -144,10 +156,11 @@ def test_extreme_temperatures() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [{"temperature": -1.0}, {"temperature": math.nan}, {"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.5},
-     {"repetition_penalty": 0.0}, {"repetition_penalty": math.inf}],
+     {"repetition_penalty": 0.0}, {"repetition_penalty": math.inf}, {"presence_penalty": math.nan},
+     {"frequency_penalty": math.inf}, {"logit_bias": {-1: 1.0}}, {"logit_bias": {1: math.nan}}],
     ids=str,
 )  # fmt: skip
-def test_numbers_that_make_no_distribution(wrong: dict[str, float]) -> None:
+def test_numbers_that_make_no_distribution(wrong: dict[str, Any]) -> None:
     (name,) = wrong
     with pytest.raises(ModelError, match=rf"^{name}: expected"):
-        Sampling(**wrong)  # type: ignore[arg-type]
+        Sampling(**wrong)

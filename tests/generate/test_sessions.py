@@ -336,6 +336,34 @@ def test_repetition_penalty(generator: Generator) -> None:
     assert len({*PROMPT[:5], *got}) == len({*PROMPT[:5]}) + 30
 
 
+def test_penalties_of_generated_tokens_alone(generator: Generator) -> None:
+    """Neither the prompt's tokens count, nor those of an earlier call."""
+    session = generator.session()
+    for _ in range(2):
+        before = [*session.tokens] or PROMPT[:5]
+        got = session.generate(() if session.tokens else before, max_tokens=6, presence_penalty=1e9).tokens
+        wanted, logits_of = list[int](), LM.logits
+        for _ in range(6):
+            logits = logits_of([*before, *wanted])[-1]
+            logits[wanted] -= 1e9
+            wanted.append(int(logits.argmax()))
+        assert [*got] == wanted
+    assert {*got} & {*before}
+
+
+def test_a_bias(generator: Generator) -> None:
+    (first,) = generator.generate(PROMPT, max_tokens=1, logit_bias={7: 1e6}).tokens
+    assert first == 7
+    best = generator.generate(PROMPT, max_tokens=1, log_probs=True)
+    other = generator.generate(PROMPT, max_tokens=1, logit_bias={best.tokens[0]: -1e6}, log_probs=True)
+    assert other.tokens != best.tokens and other.log_probs < best.log_probs  # type: ignore[operator]
+    with pytest.raises(ModelError, match=r"logit_bias: tokens \[9999\] are out of range for a vocabulary of"):
+        generator.generate(PROMPT, max_tokens=1, logit_bias={9999: 1.0})
+    for wrong in ({"a": 1.0}, {1.5: 1.0}, {True: 1.0}, {1: "x"}, [1]):
+        with pytest.raises(ArgumentError, match="logit_bias"):
+            generator.generate(PROMPT, max_tokens=1, logit_bias=wrong)
+
+
 def test_an_interrupt_loses_nothing(generator: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches that were written in part are not trusted: the tokens are read again."""
     session, run, calls = generator.session(), LanguageModel.run, [0]
@@ -352,7 +380,7 @@ def test_an_interrupt_loses_nothing(generator: Generator, monkeypatch: pytest.Mo
     monkeypatch.setattr(LanguageModel, "run", interrupted)
     pieces = []
     with pytest.raises(KeyboardInterrupt):
-        for piece in session.stream(PROMPT[:9], max_tokens=20):
+        for piece in session.stream(PROMPT[:9], max_tokens=20, log_probs=True):
             pieces.append(piece.token)  # noqa: PERF401  # what comes before the interrupt
     tokens = [*session.tokens]
     assert tokens == [*PROMPT[:9], *pieces]

@@ -72,6 +72,12 @@ def test_a_warning_of_a_busy_machine_comes_before_ratios_with_intervals(
     assert 0 < shown.index("WARNING: load was already 99.0") < ratio.start()
 
 
+def test_the_threads_that_litecl_chose(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text(capsys, "bench", path, "--runs", 3, "-o", tmp_path / "b.csv")
+    (row,) = csv.DictReader((tmp_path / "b.csv").open())
+    assert row["threads"] == "1"  # of a small model
+
+
 def test_bench_goes_on_for_so_many_seconds(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     start_s = time.monotonic()
     found = data(capsys, "bench", path, "--seconds", 1, "--cpu")

@@ -11,7 +11,7 @@ import pytest
 import litecl
 from litecl import sample
 from litecl.cli import parser
-from support.command import failure, small_model, text
+from support.command import data, failure, small_model, text
 
 
 @pytest.fixture
@@ -68,6 +68,18 @@ def test_values_of_flags_are_wrong_usage(
         f"quantize {path} --quantize int8 -o q.tflite --quantize-report none/x.json",
     ):
         assert _error(capsys, *command.split())["type"] == "UsageError", command
+
+
+def test_a_folder_has_no_name_of_a_file(path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Unless there is one of that name: ``bisect -o bisect.html`` wrote the model to a folder bisect.html."""
+    for command, said in (
+        (f"bisect {path} -o {tmp_path}/bisect.html", f"a page: --page {tmp_path}/bisect.html"),
+        (f"run {path} -o {tmp_path}/out.npy", "out.npy is the name of a file, expected a folder"),
+        (f"sample {tmp_path}/model.tflite", "model.tflite is the name of a file, expected a folder"),
+    ):
+        assert said in _error(capsys, *command.split())["message"]
+    (tmp_path / "out.npy").mkdir()
+    assert data(capsys, "run", path, "--cpu", "-o", tmp_path / "out.npy")["outputs"]
 
 
 def test_wrong_usage_is_told_in_a_few_lines(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Files that commands write: where the disk is full the earlier one stays, and nothing else is left."""
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from litecl.cli import main
 from litecl.interpreter import whole_files
-from litecl.interpreter.whole_files import TEMPORARY
+from litecl.interpreter.whole_files import TEMPORARY, whole_file
 from support.command import small_model
 
 EARLIER = b"an earlier file of the user's"
@@ -55,8 +56,29 @@ def test_an_earlier_file_stays(
             assert main(words) != 0
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert "File too large" in capsys.readouterr().err
+    assert re.search(rf"OSError: {folder}/\S+: File too large", capsys.readouterr().err)
     assert file.read_bytes() == EARLIER
     assert not [left for left in folder.iterdir() if TEMPORARY.fullmatch(left.name)]
     assert main(words) == 0
     assert file.read_bytes() != EARLIER
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of processes")
+@pytest.mark.parametrize("limit", [20, 10_000])  # within numpy's header, and within its data
+@pytest.mark.parametrize("private", [False, True])
+def test_errors_of_writing_name_the_file(tmp_path: Path, limit: int, private: bool) -> None:
+    """Whoever writes: Python, or numpy, which says only how much was written."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for write in (lambda file: file.write(bytes(100_000)), lambda file: np.save(file, np.zeros(100_000))):
+        try:
+            with (
+                pytest.raises(OSError, match=r"File too large|requested and") as caught,
+                whole_file(tmp_path / "out", private=private) as file,
+            ):
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+                write(file)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert caught.value.filename == str(tmp_path / "out") and caught.value.errno
+        assert not [*tmp_path.iterdir()]

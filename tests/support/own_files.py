@@ -9,10 +9,6 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from litecl.interpreter.file.writer import write_file
-from support import tokenizers
-from support.causal_lm import CausalLM
-
 
 def _keras_model(path: Path) -> None:
     import keras
@@ -66,11 +62,6 @@ def _recipe(path: Path) -> None:
 
 
 FILES: Mapping[str, Callable[[Path], Any]] = {
-    "language_model.tflite": lambda path: write_file(CausalLM().model(), path),
-    "chat_template.jinja": lambda path: path.write_text(
-        "{% for message in messages %}{{ message.content }} {% endfor %}{# tools #}"
-    ),
-    "tokenizer.json": lambda path: path.write_bytes(tokenizers.hugging_face()),
     "model.keras": _keras_model,
     "saved_model_folder": _saved_model,
     "graph.pb": _frozen_graph,

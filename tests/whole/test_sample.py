@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
-from litecl import sample
+from litecl import Generator, sample
 from litecl.cli import main
+from litecl.generate import litertlm
 from litecl.sample.digits import draw
 from support.command import data
 
@@ -51,6 +52,45 @@ def test_it_is_the_same_each_time(made: sample.Sample, tmp_path: Path, capsys: p
         "image.npy",
         "images.npz",
         "digits.txt",
+        "language_model.tflite",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "language_model.litertlm",
     ]
     assert (tmp_path / "model.tflite").read_bytes() == made.model.read_bytes()
     assert found["shown"] == made.shown
+
+
+def test_its_language_model_writes_words(made: sample.Sample, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tokenizers", reason="litecl[llm] is not installed")
+    assert made.language_model.stat().st_size < 300_000
+    asked = ("generate", made.language_model, "--prompt", "the cat sat", "--temperature", 1, "--seed", 1)
+    found = data(capsys, *asked, "--cpu", "--max-tokens", 100)
+    assert sum(word in found["text"] for word in (" cat", " house", " on", " green", " river")) > 1
+    assert found["text"].isprintable() and found["text"].isascii()
+    chatted = data(capsys, "chat", made.language_model, "--prompt", "the cat sat on", "--cpu", "--max-tokens", 3)
+    assert len(chatted["prompt_tokens"]) == 7 and chatted["message"]["content"]  # t h e, cat, sat, on, the line's end
+
+
+def test_its_bundle_is_the_same_model(made: sample.Sample) -> None:
+    pytest.importorskip("tokenizers", reason="litecl[llm] is not installed")
+    alone, bundled = (Generator(path, cpu=True) for path in (made.language_model, made.bundle))
+    assert bundled.stop_tokens == alone.stop_tokens == [1] and bundled.context_length == alone.context_length == 256
+    content = memoryview(made.bundle.read_bytes())
+    assert litertlm.written(litertlm.sections(content)) == content
+    asked = {"max_tokens": 12, "temperature": 1.0, "seed": 3}
+    assert bundled.generate("the cat", **asked).text == alone.generate("the cat", **asked).text
+    assert bundled.has_template and alone.has_template
+
+
+def test_its_language_model_in_litert(made: sample.Sample) -> None:
+    """Of a token alone LiteRT computes the same logits."""
+    generator = Generator(made.language_model, cpu=True)
+    expected = generator.generate([300], max_tokens=1, logits=True).logits
+    runner = LiteRT(str(made.language_model)).get_signature_runner("decode")
+    details = runner.get_input_details()
+    given = {name: np.zeros(each["shape"], each["dtype"]) for name, each in details.items()}
+    given["tokens"][:] = 300
+    given["mask"][..., 1:] = -np.inf
+    assert expected is not None
+    np.testing.assert_allclose(runner(**given)["logits"].reshape(-1), expected[0], rtol=1e-4, atol=1e-4)

@@ -2,20 +2,28 @@
 
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from litecl import Generator
+from litecl.cli import main
+from litecl.cli.command import Output
+from litecl.cli.commands import serve
 from litecl.cli.commands.serve import _listening
 from litecl.generate.model import LanguageModel
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.serve.completions import asked_of
+from litecl.serve.json_replies import JsonReplies
+from support import tokenizers
 from support.chat_models import chat_model
 from support.command import failure, small_model
 from support.served import Client, serving_here, started
@@ -23,6 +31,7 @@ from support.served import Client, serving_here, started
 connections = pytest.importorskip("litecl.serve.connections", reason="litecl[serve] is not installed")
 text_app = pytest.importorskip("litecl.serve.text_app", reason="litecl[serve] is not installed")
 pytest.importorskip("tokenizers", reason="litecl[llm] is not installed")
+sentencepiece = pytest.importorskip("sentencepiece", reason="litecl[llm] is not installed")
 
 TEMPLATE = (
     "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}<eos>{% endfor %}{% if add_generation_prompt %}a:{% endif %}"
@@ -200,6 +209,110 @@ def test_log_probs(client: Client, generator: Generator) -> None:
     assert told["text_offset"][:2] == [0, len(told["tokens"][0])]
 
 
+def test_the_tokens_of_log_probs_are_the_text(path: Path, tmp_path: Path) -> None:
+    """With their blanks, which a tokenizer of SentencePiece drops at the start of a text."""
+    tokenizer = tmp_path / "tokenizer.model"
+    tokenizer.write_bytes(tokenizers.sentencepiece())
+    app, _ = text_app.text_app(Generator(path, cpu=True, tokenizer=tokenizer), text_app.TextServing("lm"))
+    with serving_here() as serve:
+        (word,) = sentencepiece.SentencePieceProcessor(str(tokenizer)).encode("the")
+        choice = text(serve(app), prompt="cat", logprobs=1, logit_bias={str(word): 9}, frequency_penalty=2)["choices"][
+            0
+        ]
+    assert " the" in choice["logprobs"]["tokens"][1:] and choice["logprobs"]["text_offset"][-1] < len(choice["text"])
+    assert choice["text"].lstrip() == "".join(choice["logprobs"]["tokens"]).lstrip()
+
+
+def test_penalties_and_bias(client: Client, generator: Generator) -> None:
+    options: dict[str, Any] = {"presence_penalty": 1.5, "frequency_penalty": 0.25}
+    plain = generator.chat([USER], max_tokens=20, temperature=0).content
+    expected = generator.chat([USER], max_tokens=20, temperature=0, logit_bias={40: 9, 41: 9}, **options).content
+    got = answered(client, max_tokens=20, logit_bias={"40": 9, "41": 9.0}, **options)["choices"][0]["message"][
+        "content"
+    ]
+    assert got == expected != plain
+    banned = answered(client, logit_bias={"40": 100, "41": -100})["choices"][0]["message"]["content"]
+    assert generator.tokenizer is not None and banned == generator.tokenizer.decode([40] * 6)
+
+
+def test_no_tokens(client: Client, generator: Generator) -> None:
+    """A text may have none, as the protocol says, a reply must have one."""
+    answer = text(client, prompt=["the cat", "dog"], max_tokens=0, n=2)
+    assert [(each["text"], each["finish_reason"]) for each in answer["choices"]] == [("", "length")] * 4
+    prompts = sum(len(generator.encode(each)) for each in ("the cat", "dog"))
+    assert (answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]) == (prompts, 0)
+    (sent,) = events(client, prompt="the cat", max_tokens=0)
+    assert sent["choices"][0]["finish_reason"] == "length"
+    assert answered(client, max_tokens=1)["usage"]["completion_tokens"] == 1
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"é": {"type": "boolean"}, "n": {"enum": [1, 22]}},
+    "required": ["é", "n"],
+    "additionalProperties": False,
+}
+IN_JSON = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": SCHEMA}}
+
+
+@pytest.mark.parametrize("kind", ["tokenizer.json", "tokenizer.model"])
+def test_replies_in_json(path: Path, tmp_path: Path, kind: str) -> None:
+    """Of a model that knows nothing of it, whatever the seed; all in one answer, and in a stream."""
+    pytest.importorskip("llguidance", reason="litecl[json] is not installed")
+    (tmp_path / kind).write_bytes(tokenizers.hugging_face() if "json" in kind else tokenizers.sentencepiece())
+    ends = 1 if "json" in kind else 2
+    tokenizers.write_config(tmp_path)
+    made = Generator(path, cpu=True, tokenizer=tmp_path / kind)
+    assert [*made.stop_tokens] == [ends]
+    with serving_here() as serve:
+        client = serve(text_app.text_app(made, text_app.TextServing("lm"))[0])
+        asked: dict[str, Any] = {"response_format": IN_JSON, "max_tokens": 60, "temperature": 3, "n": 4, "seed": 2}
+        choices = answered(client, **asked)["choices"]
+        contents = [each["message"]["content"] for each in choices]
+        assert {each["finish_reason"] for each in choices} == {"stop"} and len({*contents}) > 1
+        for content in contents:
+            assert content == json.dumps(read := json.loads(content), ensure_ascii=False)
+            assert read.keys() == SCHEMA["properties"].keys() and type(read["é"]) is bool and read["n"] in (1, 22)  # type: ignore[attr-defined]
+        sent = [each["choices"][0] for each in events(client, **asked)]
+        for index, content in enumerate(contents):
+            assert content == "".join(each["delta"].get("content", "") for each in sent if each["index"] == index)
+        any_object = {"response_format": {"type": "json_object"}, "max_tokens": 9, "temperature": 0}
+        assert answered(client, **any_object)["choices"][0]["message"]["content"].startswith("{")
+        for schema, said in (
+            ({"type": "frog"}, "Invalid type: frog"),
+            ({"$ref": "http://127.0.0.1/x"}, "does not fetch resources"),
+            ({"enum": ["\ud800"]}, "not JSON serializable"),
+        ):
+            wrong = {"type": "json_schema", "json_schema": {"schema": schema}}
+            status, answer = client.post(ASKED | {"response_format": wrong}, CHAT)
+            assert (status, answer["error"]["param"]) == (400, "response_format") and said in answer["error"]["message"]
+
+
+def test_json_follows_thinking(path: Path, generator: Generator, tmp_path: Path) -> None:
+    """Which the template begins: anything may be thought."""
+    pytest.importorskip("llguidance", reason="litecl[json] is not installed")
+    (tmp_path / "thinking.jinja").write_text("{{ messages[0].content }}<think>{# </think> #}")
+    thinking = Generator(path, cpu=True, template=tmp_path / "thinking.jinja")
+    mask = JsonReplies(thinking).mask(SCHEMA, thinking.chat_prompt("cat"))
+    assert thinking.tokenizer is not None
+    thought = thinking.tokenizer.encode("hm</think>", False)
+    for count in range(len(thought) + 1):
+        allowed = np.ones(300, bool)
+        mask(thought[:count], allowed)
+        assert allowed.all() == (count < len(thought))
+    assert thinking.tokenizer.decode(np.flatnonzero(allowed).tolist()[:1]) == "{"
+    allowed = np.ones(300, bool)
+    JsonReplies(generator).mask(SCHEMA, generator.chat_prompt("cat"))((), allowed)
+    assert 1 <= allowed.sum() < 5
+
+
+def test_json_without_its_package(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "llguidance", None)
+    status, answer = client.post(ASKED | {"response_format": {"type": "json_object"}}, CHAT)
+    assert status == 400 and "pip install 'litecl[json]'" in answer["error"]["message"]
+    assert answered(client, response_format={"type": "text"})["choices"]
+
+
 @pytest.fixture
 def scripted(generator: Generator, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Has the model write a text, and end."""
@@ -253,8 +366,8 @@ def test_openais_client(client: Client, generator: Generator, scripted: Callable
     with pytest.raises(openai.NotFoundError, match="does not exist"):
         api.chat.completions.create(**asked | {"model": "other"})
     with pytest.raises(openai.BadRequestError, match="has no such option") as caught:
-        api.chat.completions.create(**asked, frequency_penalty=1.0)
-    assert (caught.value.param, caught.value.code) == ("frequency_penalty", "unsupported_parameter")
+        api.chat.completions.create(**asked, reasoning_effort="high")
+    assert (caught.value.param, caught.value.code) == ("reasoning_effort", "unsupported_parameter")
     for call in (
         lambda: api.embeddings.create(model="lm", input="x"),
         lambda: api.responses.create(model="lm", input="x"),
@@ -286,14 +399,24 @@ def test_openais_client(client: Client, generator: Generator, scripted: Callable
         (CHAT, {"stop": ["x"] * 17}, 400, "stop", "0 to 16"),
         (CHAT, {"seed": 1.5}, 400, "seed", "expected an integer"),
         (CHAT, {"top_logprobs": 3}, 400, "top_logprobs", "expected logprobs to be true"),
-        (CHAT, {"presence_penalty": 1}, 400, "presence_penalty", "has no such option"),
-        (CHAT, {"logit_bias": {"1": 5}}, 400, "logit_bias", "has no such option"),
-        (CHAT, {"response_format": {"type": "json_object"}}, 400, "response_format", "has no such option"),
+        (CHAT, {"presence_penalty": 2.1}, 400, "presence_penalty", "expected a number of -2 to 2, got 2.1"),
+        (CHAT, {"frequency_penalty": "1"}, 400, "frequency_penalty", "expected a finite number, got '1'"),
+        (CHAT, {"logit_bias": {"1": 101}}, 400, "logit_bias", "expected a number of -100 to 100, got 101"),
+        (CHAT, {"logit_bias": {"-1": 5}}, 400, "logit_bias", "expected a token's number, got '-1'"),
+        (CHAT, {"logit_bias": {"9" * 5000: 5}}, 400, "logit_bias", "expected a token's number"),
+        (CHAT, {"logit_bias": {"300": 5}}, 400, None, "tokens [300] are out of range for a vocabulary of 300"),
+        (CHAT, {"logit_bias": dict.fromkeys(map(str, range(1025)), 1)}, 400, "logit_bias", "length of 0 to 1024"),
+        (CHAT, {"response_format": {"type": "xml"}}, 400, "response_format", 'expected the type "text", "json_object"'),
+        (CHAT, {"response_format": {"type": "json_schema"}}, 400, "response_format", "expected the type"),
+        (CHAT, {"response_format": {"type": "json_object"}, "tools": [{}]}, 400, "response_format", "without tools"),
+        (CHAT, {"messages": [{**USER, "content": "\ud800"}]}, 400, None, r"a text of Unicode, got '\ud800' at 2"),
+        (CHAT, {"\ud800": 1}, 400, "?", "?: this server has no such option"),
         (CHAT, {"tool_choice": "required"}, 400, "tool_choice", "has no such option"),
         (CHAT, {"modalities": ["audio"]}, 400, "modalities", "has no such option"),
         (CHAT, {"nosuch": 1}, 400, "nosuch", "has no such option"),
         (CHAT, {"stream": "yes"}, 400, "stream", "expected true or false"),
         (TEXT, {"prompt": 3}, 400, "prompt", "expected a text, a list of texts, or tokens"),
+        (TEXT, {"prompt": "\ud800"}, 400, None, "expected a text of Unicode"),
         (TEXT, {"prompt": []}, 400, "prompt", "expected a text"),
         (TEXT, {"prompt": [9999]}, 400, None, "tokens [9999] are out of range"),
         (TEXT, {"prompt": "cat " * 199}, 400, None, "do not fit into the context"),
@@ -376,11 +499,7 @@ def test_a_client_that_leaves(serving: Callable[..., Client], monkeypatch: pytes
         return run(model, *given)
 
     monkeypatch.setattr(LanguageModel, "run", slow)
-    body = json.dumps({**ASKED, "max_tokens": 50, "stream": stream}).encode()
-    port = int(client.address.rpartition(":")[2])
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-        connection.sendall(head.encode() + body)
+    with _left_open(client, {**ASKED, "max_tokens": 50, "stream": stream}):
         while steps[0] < 5:
             time.sleep(0.01)
     while client.counted("litecl_waiting_requests") or not _is_over(steps):
@@ -388,6 +507,39 @@ def test_a_client_that_leaves(serving: Callable[..., Client], monkeypatch: pytes
     assert steps[0] < 40
     monkeypatch.undo()
     assert answered(client)["usage"]["completion_tokens"] == 6
+
+
+def test_a_client_that_leaves_before_its_stream_begins(
+    serving: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the model runs its first step, or other requests do: the generation ends, and the place is free."""
+    gate = _Gate(monkeypatch)
+    client = serving(sessions=1)
+    with _left_open(client, {**ASKED, "max_tokens": 50, "stream": True}):
+        _wait_for(lambda: gate.steps > 0)
+        with _left_open(client, {**ASKED, "stream": True}):
+            _wait_for(lambda: client.counted("litecl_waiting_requests") == 1)
+        _wait_for(lambda: client.counted("litecl_waiting_requests") == 0)
+    _wait_for(lambda: 'code="499"} 2' in client.get("/metrics"))
+    gate.open.set()
+    assert answered(client)["usage"]["completion_tokens"] == 6
+    assert gate.steps < 20
+
+
+def _wait_for(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 15
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@contextmanager
+def _left_open(client: Client, asked: Any) -> Iterator[None]:
+    """Send a request whose client leaves at the end of the context."""
+    body = json.dumps(asked).encode()
+    with socket.create_connection(("127.0.0.1", int(client.address.rpartition(":")[2]))) as connection:
+        connection.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        yield
 
 
 def _is_over(steps: list[int]) -> bool:
@@ -460,6 +612,17 @@ def test_the_command(path: Path, capsys: pytest.CaptureFixture[str], tmp_path: P
         port = taken.getsockname()[1]
         said = failure(capsys, "serve", path, "--generate", "--cpu", "--port", port)
     assert f"port {port} of 127.0.0.1 is in use: choose another with --port" in said
+
+
+def test_a_language_model_served_by_its_tensors(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command says how to serve it for texts; of other models, or of a signature that was named, nothing."""
+    monkeypatch.setattr(serve, "_served", lambda *_: Output(None, ()))
+    other = small_model(tmp_path)
+    for words, told in (((path,), 1), ((path, "--signature", "decode"), 0), ((other,), 0)):
+        assert main(["serve", *map(str, words), "--cpu", "--batch", "1"]) == 0
+        assert capsys.readouterr().err.count("by its signatures: --generate serves it for texts\n") == told
 
 
 def test_the_command_serves_a_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from litecl.interpreter.whole_files import put_text
 class Row:
     """A runtime's figures for one model; None if it can't run the model, which ``warnings`` explains.
 
-    threads: "auto" if litecl chose. streams: interpreters that ran at once.
+    threads: "auto" if numpy chose. streams: interpreters that ran at once.
 
     per_second: invokes; for a single interpreter from the median. memory_bytes: on the device. process_peak_bytes,
     process_end_bytes: growth of host memory, None if not measured.
@@ -57,6 +57,8 @@ def _refused(refusal: Mapping[str, Any]) -> dict[str, Any]:
 
 def _row(case: Mapping[str, Any], subject: Mapping[str, Any]) -> Row:
     ours, threads = subject["name"] == "litecl", subject["num_threads"]
+    if ours and threads is None and case.get("delegation"):
+        threads = case["delegation"]["threads"]
     device = case["device"]["name"] if ours and case["device"] is not None else ""
     figures: dict[str, Any] = {field.name: subject.get(field.name) for field in fields(Row)}
     named: dict[str, Any] = {

@@ -31,6 +31,7 @@ from litecl.perf.feeds import Runtime, labels, random_inputs
 
 A_MODEL = "a .tflite file, or hf://OWNER/REPOSITORY/FILE"
 _FLAGS = [option for option in fields(CLOptions) if "flag" in option.metadata]
+_FILES = (".c", ".csv", ".h", ".html", ".json", ".litertlm", ".md", ".npy", ".npz", ".pack", ".raw", ".tflite", ".txt")
 _LONG_S = 2.0  # report compiling that takes longer
 
 
@@ -54,7 +55,9 @@ def model_file(text: str) -> Path | str:
 
 
 def folder(text: str) -> Path:
-    """Parse the path of a folder, which need not exist. A file of that name is an error before any work."""
+    """Parse the path of a folder, which need not exist. A file of that name, or a file's name, is an error at once."""
+    if Path(text).suffix.lower() in _FILES and not Path(text).exists():
+        raise argparse.ArgumentTypeError(f"{text} is the name of a file, expected a folder")
     if Path(text).exists() and not Path(text).is_dir():
         raise argparse.ArgumentTypeError(f"{text} is a file, expected a folder")
     return Path(text)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from litecl.cli.command import Output, device_options, positive, progress, require_device
 from litecl.cli.tables import report_data, table
+from litecl.delegate import DelegationReport
 from litecl.delegate.naming import counted
 from litecl.interpreter.errors import ModelError
 from litecl.perf.doubts import busy, load
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> Output:
     lines = [*(f"WARNING: {line}" for line in warnings), *map(_compared, result.comparisons)]
     report = [] if result.report is None else [result.report]
     title = Text(f"a prompt of {counted(args.prompt_tokens, 'token')}, {args.max_tokens} generated, {rounds} times")
-    return Output(data, [title, _view(result.speeds), *map(Text, lines), *report])
+    return Output(data, [title, _view(result.speeds, result.report), *map(Text, lines), *report])
 
 
 def _one(name: str, value: Any) -> Any:
@@ -80,13 +81,14 @@ def _data(result: GenerationResult) -> dict[str, Any]:
     }
 
 
-def _view(speeds: Sequence[Speed]) -> RenderableType:
+def _view(speeds: Sequence[Speed], report: DelegationReport | None) -> RenderableType:
+    chosen = "auto" if report is None or report.threads is None else str(report.threads)
     view = table("runtime", "threads", "prefill tokens/s", "decode tokens/s", "prefill ms", "decode ms", "p5-p95 ms")
     for speed in speeds:
         decode = speed.decode
         view.add_row(
             speed.name,
-            "auto" if speed.num_threads is None else str(speed.num_threads),
+            chosen if speed.num_threads is None else str(speed.num_threads),
             f"{speed.prefill_tokens_per_s:.4g}",
             f"{speed.decode_tokens_per_s:.4g}",
             f"{speed.prefill.median_ms:.4g}",

@@ -14,12 +14,28 @@ from litecl.delegate.report_table import FittingTable
 from litecl.interpreter.visible import visible
 from litecl.perf.environment import finite
 
+_WIDTH = 120
 _FIGURES = ("index", "node", "calls", "launches", "bytes", "multiply-adds")
 
 
 def to_json(data: Any) -> str:
-    """Return data as standard JSON. Non-finite numbers become null."""
-    return json.dumps(finite(data), indent=2)
+    """Return data as standard JSON, in lines of at most 120 characters but for lists of plain values, and long values.
+
+    Non-finite numbers become null.
+    """
+    return _indented(finite(data), "")
+
+
+def _indented(data: Any, indent: str) -> str:
+    flat, inner = json.dumps(data), f"{indent}  "
+    if len(inner) + len(flat) <= _WIDTH or not data or not isinstance(data, dict | list):
+        return flat
+    if isinstance(data, dict):
+        parts = [f"{json.dumps(str(name))}: {_indented(value, inner)}" for name, value in data.items()]
+        return "{" + ",".join(f"\n{inner}{part}" for part in parts) + f"\n{indent}}}"
+    if not any(isinstance(each, dict | list) for each in data):
+        return flat
+    return "[" + ",".join(f"\n{inner}{_indented(each, inner)}" for each in data) + f"\n{indent}]"
 
 
 def report_data(report: DelegationReport) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from litecl.cli.command import device_arguments, device_options, model_file, positive
 from litecl.cli.tables import report_data, size
+from litecl.delegate import DelegationReport
 from litecl.delegate.naming import counted
 from litecl.generate.generator import Generator
 from litecl.generate.options import Generation
@@ -99,8 +100,14 @@ def figures(generator: Generator, generation: Generation, tokens: Sequence[int])
             "device_bytes": generator.device_bytes,
             "cache_bytes": generator.cache_bytes,
         },
-        "delegation": None if report is None else report_data(report),
+        "delegation": None if report is None else _delegation(report),
     }
+
+
+def _delegation(report: DelegationReport) -> dict[str, Any]:
+    """Return a report without its thousands of nodes, which ``litecl inspect --delegate --json`` has."""
+    data = {name: value for name, value in report_data(report).items() if name not in ("nodes", "partitions")}
+    return {"summary": report.lines[0], **data}
 
 
 def _rate(tokens: int, seconds: float, rate: float) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """Embedding tables that live in a separate file."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,9 +36,9 @@ class Embedder:
             given = {entry.name: part.astype(entry.dtype).reshape(entry.shape)}
             results = self.runner.run(sized, given, self._caches)
             name = self._name if self._name in results else next(iter(results))
-            rows.append(np.array(results[name]).reshape(len(part), -1))
-        embeddings = np.concatenate(rows)
-        if embeddings.size != np.prod(wanted.shape) or embeddings.dtype != wanted.dtype:
+            rows.append(np.asarray(results[name]).reshape(len(part), -1))
+        embeddings = np.concatenate(rows) if len(rows) > 1 else rows[0]
+        if embeddings.size != math.prod(wanted.shape) or embeddings.dtype != wanted.dtype:
             raise ModelError(
                 f"the embedder computes {embeddings.dtype}{[*embeddings.shape]}, "
                 f"the model takes {wanted.dtype}{[*wanted.shape]}"

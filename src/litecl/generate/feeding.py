@@ -1,6 +1,8 @@
 """Computes a step's input values as the exporters define them: positions, masks, and the range of the caches in use."""
 
+import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,11 @@ def values(step: Step, tokens: Array, start: int, count: int, window: int | None
         elif entry.role is Role.POSITIONS:
             arrays[entry.name] = positions.astype(entry.dtype).reshape(entry.shape)
         elif entry.role is Role.MASK:
-            arrays[entry.name] = _mask(entry, np.arange(entry.shape[-1]) <= positions[:, None])
+            slots = entry.shape[-1]
+            if start < slots == math.prod(entry.shape) and entry.dtype.kind in "bf":
+                arrays[entry.name] = _masks(slots, entry.dtype)[slots - 1 - start :][:slots].reshape(entry.shape)
+            else:
+                arrays[entry.name] = _mask(entry, np.arange(slots) <= positions[:, None])
         elif entry.role is Role.LOCAL_MASK:
             arrays[entry.name] = _mask(entry, _in_window(entry, positions, window))
         elif entry.role is Role.RANGE:
@@ -34,12 +40,19 @@ def values(step: Step, tokens: Array, start: int, count: int, window: int | None
     return arrays
 
 
+@lru_cache(maxsize=8)
+def _masks(slots: int, dtype: np.dtype[Any]) -> Array:
+    """Return an array whose slices of ``slots`` elements are the masks of all single tokens, the last one's first."""
+    shown = np.arange(2 * slots - 1) < slots
+    return shown if dtype == np.bool_ else np.where(shown, dtype.type(0), hidden(dtype))
+
+
 def _mask(entry: Entry, seen: Array) -> Array:
     """Return a mask in its input's type: True or 0 for visible slots, False or a large negative number for others.
 
     seen: by token and slot. Raises ModelError if it doesn't fit the input.
     """
-    if seen.size != np.prod(entry.shape):
+    if seen.size != math.prod(entry.shape):
         raise ModelError(f"input {entry.name!r}: expected a mask by token and slot, got shape {[*entry.shape]}")
     if entry.dtype == np.bool_:
         return seen.reshape(entry.shape)

@@ -141,6 +141,11 @@ class Generator:
         return self._lexicon.tokenizer
 
     @property
+    def stop_tokens(self) -> Sequence[int]:
+        """The tokens that end a text by themselves; without a tokenizer's library, those that the file numbers."""
+        return [end[0] for end in self._lexicon.stops(False) if len(end) == 1]
+
+    @property
     def defaults(self) -> Mapping[str, Any]:
         """The options of a generation that the file sets."""
         return self._defaults

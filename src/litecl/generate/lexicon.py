@@ -44,10 +44,17 @@ class Lexicon:
         return None if self._read is None else self._read()
 
     def encode(self, text: str, first: bool) -> list[int]:
-        """Return a text's tokens. first: whether it begins a context. Raises ModelError without a tokenizer."""
+        """Return a text's tokens. first: whether it begins a context.
+
+        Raises ModelError without a tokenizer, and for half a surrogate pair, which no tokenizer takes.
+        """
         tokenizer = self.tokenizer
         if tokenizer is None:
             raise ModelError("a text needs a tokenizer: give numbers of tokens instead, or Generator(tokenizer=...)")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ModelError(f"expected a text of Unicode, got {text[error.start]!r} at {error.start}") from error
         if first and self._start is not None:
             return [*self._numbers(self._start), *tokenizer.encode(text, False)]
         return tokenizer.encode(text, first)

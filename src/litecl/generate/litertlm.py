@@ -1,4 +1,4 @@
-"""Reads ``.litertlm`` bundles, and replaces sections: a header, a FlatBuffer that lists sections, and the sections.
+"""Reads, changes and writes ``.litertlm`` bundles: a header, a FlatBuffer that lists sections, and the sections.
 
 Checks every offset and length before following it, as for ``.tflite`` files.
 Layout: https://github.com/google-ai-edge/LiteRT-LM/blob/main/schema/core/litertlm_header_schema.fbs
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from flatbuffers.table import Table
 
 from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.encoding import encode
 from litecl.interpreter.file.flatbuffer import Record, decode
 from litecl.interpreter.file.tables import schema
 
@@ -20,6 +21,7 @@ MAGIC = b"LITERTLM"
 _VERSION = 1  # major version: others have another layout
 _FIXED = struct.Struct("<8sIIIIQ")  # magic, version, padding, end of the section list
 _BLOCK = 16 << 10  # where sections begin, so that runtimes can map them
+_TYPE = "tf_lite_"  # how types of models begin
 _MOST_UNPACKED = 1 << 28  # bytes of a tokenizer
 _SCHEMA = schema(
     """
@@ -68,7 +70,7 @@ def sections(content: memoryview) -> list[Section]:
     if major != _VERSION:
         raise ModelError(f"a bundle of version {major}.{minor}.{patch}: expected {_VERSION}.x, which litecl reads")
     if not _FIXED.size <= end <= len(content):
-        raise ModelError(f"the list of sections ends at {end}, in a bundle of {len(content)} bytes")
+        raise _outside("the list of sections ends at", end, content)
     root = decode(content[_FIXED.size : end], "LiteRTLMMetaData", None, _SCHEMA)
     listed = root.section_metadata
     records: Sequence[Record] = [] if listed is None else listed.objects or []
@@ -91,6 +93,23 @@ def replaced(content: memoryview, contents: Mapping[int, bytes]) -> bytes:
         for at, value in zip(offsets[index], (len(bundle), len(bundle) + len(kept[index])), strict=True):
             struct.pack_into("<Q", bundle, at, value)
         bundle += kept[index]
+    return bytes(bundle)
+
+
+def written(parts: Sequence[Section]) -> bytes:
+    """Return a bundle of a few sections."""
+    bundle, objects = bytearray(_BLOCK), list[Record]()  # which begins with the header
+    for part in parts:
+        bundle += bytes(-len(bundle) % _BLOCK)
+        type_ = Record("StringValue", value=f"{_TYPE}{part.type}")
+        items = [Record("KeyValuePair", key="model_type", value=type_)] if part.type else []
+        place = {"begin_offset": len(bundle), "end_offset": len(bundle) + len(part.content)}
+        objects.append(Record("SectionObject", items=items, data_type=_KINDS.index(part.kind), **place))
+        bundle += part.content
+    root = Record("LiteRTLMMetaData", section_metadata=Record("SectionMetadata", objects=objects))
+    listed = encode(root, None, schema=_SCHEMA)
+    end = _FIXED.size + len(listed)
+    bundle[:end] = _FIXED.pack(MAGIC, _VERSION, 0, 0, 0, end) + listed
     return bytes(bundle)
 
 
@@ -122,12 +141,24 @@ def unpacked(content: memoryview) -> bytes:
     return text
 
 
+def packed(tokenizer: bytes) -> bytes:
+    """Pack a JSON tokenizer; see ``unpacked``."""
+    return len(tokenizer).to_bytes(8, "little") + zlib.compress(tokenizer)
+
+
 def _section(index: int, record: Record, content: memoryview, header_end: int) -> Section:
     begin, end = record.begin_offset, record.end_offset
-    if not header_end <= begin <= end <= len(content):
-        raise ModelError(f"section {index}: bytes {begin} to {end}, in a bundle of {len(content)} bytes")
     items = {pair.key: pair.value for pair in record.items or [] if pair.key is not None}
     value = items.get("model_type")
     type_ = value.value or "" if value is not None and value.table == "StringValue" else ""
     kind = _KINDS[record.data_type] if record.data_type < len(_KINDS) else f"kind {record.data_type}"
-    return Section(kind, type_.lower().removeprefix("tf_lite_"), content[begin:end])
+    type_ = type_.lower().removeprefix(_TYPE)
+    if not header_end <= begin <= end <= len(content):
+        named = f"{kind} {type_!r}" if type_ else kind
+        raise _outside(f"section {index} ({named}): bytes {begin} to", end, content)
+    return Section(kind, type_, content[begin:end])
+
+
+def _outside(where: str, end: int, content: memoryview) -> ModelError:
+    why = ": it is cut short, as by a download that broke off, or damaged" if end > len(content) else ""
+    return ModelError(f"{where} {end}, in a bundle of {len(content)} bytes{why}")

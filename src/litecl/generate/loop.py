@@ -59,8 +59,15 @@ class Loop:
         self._step = Step(KEY, 1, (*entries, *decode.of(Role.CACHE)), (), None)
         self.runner = InterpreterRunner(interpret(looped(model, decode, lookups, length, window, draws=draws)))
 
+    @property
+    def is_on_device(self) -> bool:
+        """Whether one device runs all of it."""
+        delegations = self.runner.delegations
+        return len(delegations) == 1 and all(node.claimed for node in delegations[0].report().nodes)
+
     def run(self, asked: Asked, caches: Caches) -> list[int] | None:
-        """Return the generated tokens. The caches then hold all but the last.
+        """Return the generated tokens, up to one whose draw rounding could change. The caches then hold all but the
+        last.
 
         Returns None if a logit was infinite or NaN: the caches are then unusable.
         """
@@ -76,7 +83,8 @@ class Loop:
         results = self.runner.run(self._step, values, caches)
         if not results["finite"]:
             return None
-        tokens: list[int] = results["text"][: int(results["steps"])].tolist()
+        count = int(results["steps"]) - (self._draws and not results["certain"])
+        tokens: list[int] = results["text"][:count].tolist()
         return tokens
 
 

@@ -16,11 +16,13 @@ from litecl.generate.runners import Caches, InterpreterRunner, Runner
 from litecl.generate.signatures import Entry, Role, Step, lookups, steps
 from litecl.generate.whole import Lookup
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.graph import CONTEXT_LENGTH, Array, Model, Shape
 
 _OPEN_SLOTS = 1024  # cache length if a file leaves it open
 _STEP_COST = 8  # of any step beside its tokens, in tokens: 5 for 512 wide layers on a processor, 22 for 64 wide ones
+_SHORT_S = 1e-4  # steps up to this gain from a loop: the host takes a third of them, or more
+_LOAD_S = 2e-2  # what a loop's loading takes, about
 _TURN_S, _IDLE_S = 2e-2, 1e-3  # of a session among others; time after which one that runs no step is passed by
 _OPEN_WIDTHS = (128, 32, 8)  # widths for a prefill that takes any number of tokens: each is compiled once
 
@@ -65,6 +67,8 @@ class LanguageModel:
         length = self.context_length
         self._looped = partial(Loop, interpret, interpreter.model, self._decode, tables, length, sliding_window)
         self._loops: dict[bool, Loop] = {}  # by whether tokens are drawn
+        self._is_looped: dict[bool, bool] = {}  # whether the device runs all of one
+        self._stepped_s, self._step_s = 0.0, math.inf  # of all decode steps, and of the shortest
         wanted = {entry.name for entry in self._decode.of(Role.EMBEDDINGS)}
         if absent := sorted(wanted - {*embedders}):
             raise ModelError(f"the model takes {absent}, which an embedder computes: expected one, got none")
@@ -128,12 +132,15 @@ class LanguageModel:
         self._turn.wait(caches, self._lock)
         with self._lock:
             self._turn.take(caches)
+            start_s = time.perf_counter()
             given = {entry.name: self._embedders[entry.name](numbers, entry) for entry in step.of(Role.EMBEDDINGS)}
             given |= feeding.values(step, numbers, start, len(tokens), self._window)
             results = self._runner.run(step, given, caches)
             self._turn.take(caches)  # from now on it is idle
-        if step is not self._decode or step.logits is None:
-            return None
+            if step is not self._decode or step.logits is None:
+                return None
+            step_s = time.perf_counter() - start_s
+            self._stepped_s, self._step_s = self._stepped_s + step_s, min(self._step_s, step_s)
         return np.array(results[step.logits]).reshape(self.vocabulary)
 
     def leave(self, caches: Caches) -> None:
@@ -146,11 +153,33 @@ class LanguageModel:
             if draws not in self._loops:
                 self._loops[draws] = self._looped(draws)
 
+    def loops(self, draws: bool, logits: Array | None = None) -> bool:
+        """Return whether tokens come faster from a loop, a few at a time, of which some may then be dropped.
+
+        draws: whether tokens are drawn. logits: of a step; then the loop is loaded once steps have taken about as long
+        as that takes. False for a file that gets none, and for logits that aren't finite, which the loop refuses.
+        """
+        if draws not in self._is_looped:
+            if logits is None or not self.may_drop or self._stepped_s < _LOAD_S or self._step_s > _SHORT_S:
+                return False
+            try:
+                self.prepare_loop(draws)
+                self._is_looped[draws] = self._loops[draws].is_on_device and bool(np.isfinite(logits).all())
+            except LiteclError:
+                self._is_looped[draws] = False
+        return self._is_looped[draws]
+
     def generate(self, asked: Asked, caches: Caches) -> list[int] | None:
         """Generate in one invoke; see ``Loop.run``."""
         self.prepare_loop(asked.draws)
+        self._turn.wait(caches, self._lock)
         with self._lock:
-            return self._loops[asked.draws].run(asked, caches)
+            self._turn.take(caches)
+            tokens = self._loops[asked.draws].run(asked, caches)
+            self._turn.take(caches)
+        if tokens is None:
+            self._is_looped[asked.draws] = False
+        return tokens
 
     def close(self) -> None:
         """Release the models."""

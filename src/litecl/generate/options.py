@@ -20,6 +20,7 @@ class GenerationOptions:
 
     max_tokens: the most tokens to generate; None: until the model ends its text or its context is full.
     temperature, top_k, top_p, repetition_penalty: see ``Sampling``; the file may set defaults.
+    presence_penalty, frequency_penalty, logit_bias: see ``Sampling``; tokens of earlier calls don't count.
     seed: of the random numbers; None continues the session's, which start from the file's seed, or fresh entropy.
     stop: one or more texts at which to end; the result doesn't contain them.
     stop_tokens: tokens at which to end; None for the file's, whose text the result doesn't contain.
@@ -39,6 +40,9 @@ class GenerationOptions:
     top_k: int | None = None
     top_p: float = 1.0
     repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
     seed: Annotated[int, Within(0)] | None = None
     stop: str | Sequence[str] = ()
     stop_tokens: Sequence[int] | None = None
@@ -58,15 +62,24 @@ class GenerationOptions:
         if self.mask is not None and not callable(self.mask):
             raise ArgumentError(f"mask: expected a function of tokens and an array, got {self.mask!r:.100}")
         object.__setattr__(self, "stop", stop)
-        sampling = Sampling(self.temperature, self.top_k, self.top_p, self.repetition_penalty)
-        object.__setattr__(self, "sampling", sampling)
-        steps = (stop, self.log_probs, self.logits, self.repetition_penalty != 1, self.mask is not None)
-        if self.whole and any(steps):
+        given = {each.name: getattr(self, each.name) for each in fields(Sampling)}
+        object.__setattr__(self, "sampling", Sampling(**given))
+        if self.whole and (stop or self.needs_steps):
             raise ModelError(
-                "whole: expected no repetition_penalty, stop texts, log_probs, logits or mask, which need steps"
+                "whole: expected no penalties, logit_bias, stop texts, log_probs, logits or mask, which need steps"
             )
         if self.whole and self.temperature > 0 and not (self.top_k and self.top_k <= MOST):
             raise ModelError(f"whole: expected a temperature of 0, or top_k of at most {MOST}, got {self.top_k}")
+
+    @property
+    def needs_steps(self) -> bool:
+        """Whether more is wanted of a token's logits than a loop on the device gives."""
+        return self.log_probs or self.logits or self.mask is not None or self.sampling.adjusts
+
+    @property
+    def may_loop(self) -> bool:
+        """Whether a loop on the device can choose the tokens, and no more is wanted of their logits."""
+        return not self.needs_steps and (self.temperature == 0 or (self.top_k is not None and self.top_k <= MOST))
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
@@ -116,7 +129,12 @@ class Timing:
 
     def __add__(self, more: "Timing") -> "Timing":
         """Return the sum of both."""
-        return Timing(**{name: value + getattr(more, name) for name, value in vars(self).items()})
+        return Timing(
+            self.prefill_tokens + more.prefill_tokens,
+            self.prefill_s + more.prefill_s,
+            self.decode_tokens + more.decode_tokens,
+            self.decode_s + more.decode_s,
+        )
 
     def __sub__(self, before: "Timing") -> "Timing":
         """Return the difference since an earlier timing."""

@@ -14,6 +14,7 @@ from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter.errors import ModelError, brief
 from litecl.interpreter.file import external
 from litecl.interpreter.file.external import Find
+from litecl.interpreter.file.other_formats import described
 from litecl.interpreter.file.reader import content_of
 from litecl.interpreter.file.tables import FILE_IDENTIFIER
 
@@ -60,7 +61,8 @@ def read(path: Path) -> Parts:
         if content[:4] == _ZIP:
             return _task(content)
         if content[4:8] != FILE_IDENTIFIER:
-            raise ModelError("expected a .litertlm or .task bundle, or a .tflite file, got none of these")
+            got = described(content) or "none of these"
+            raise ModelError(f"expected a .litertlm or .task bundle, or a .tflite file, got {got}")
         return _beside(path, content)
     except ModelError as error:
         error.add_note(f"in {path}")

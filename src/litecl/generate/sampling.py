@@ -1,8 +1,8 @@
 """Chooses the next token from logits."""
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,6 +18,8 @@ class Sampling:
 
     repetition_penalty: divides positive logits of earlier tokens, and multiplies negative ones
         (https://arxiv.org/abs/1909.05858).
+    presence_penalty, frequency_penalty: subtracted from the logits of generated tokens, once, and once for each time.
+    logit_bias: added to the logits of these tokens.
     temperature: divides the logits; 0 takes the most likely token.
     top_k: keeps this many of the most likely tokens; None: all. Ties go to lower token numbers.
     top_p: keeps the fewest of these, most likely first, whose probabilities add up to it
@@ -28,6 +30,9 @@ class Sampling:
     top_k: int | None = None
     top_p: float = 1.0
     repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ModelError for values out of range."""
@@ -35,6 +40,20 @@ class Sampling:
         _require("top_k", self.top_k, self.top_k is None or self.top_k >= 1, "at least 1, or None")
         _require("top_p", self.top_p, 0 < self.top_p <= 1, "more than 0, and at most 1")
         _require("repetition_penalty", self.repetition_penalty, 0 < self.repetition_penalty < math.inf, "more than 0")
+        for name in ("presence_penalty", "frequency_penalty"):
+            _require(name, getattr(self, name), math.isfinite(getattr(self, name)), "a finite number")
+        fit = all(token >= 0 and math.isfinite(bias) for token, bias in self.logit_bias.items())
+        _require("logit_bias", self.logit_bias, fit, "numbers of tokens, at least 0, and finite numbers")
+
+    @property
+    def adjusts(self) -> bool:
+        """Whether it changes logits by more than a temperature."""
+        return self.repetition_penalty != 1 or self.counts or bool(self.logit_bias)
+
+    @property
+    def counts(self) -> bool:
+        """Whether tokens that have been generated become less likely, or more."""
+        return self.presence_penalty != 0 or self.frequency_penalty != 0
 
 
 def log_softmax(logits: Array) -> Array:
@@ -44,12 +63,15 @@ def log_softmax(logits: Array) -> Array:
     return np.asarray(shifted - np.log(np.exp(shifted).sum()))
 
 
-def probabilities(logits: Array, sampling: Sampling, before: Collection[int] = ()) -> Array:
+def probabilities(
+    logits: Array, sampling: Sampling, before: Collection[int] = (), generated: Collection[int] = ()
+) -> Array:
     """Return the probability of every token, of shape [vocabulary], in float64.
 
-    before: the earlier tokens. Raises ModelError if the largest logit isn't finite.
+    before: the earlier tokens. generated: those of them that were chosen. Raises ModelError if the largest logit isn't
+    finite, or a token of ``logit_bias`` is out of range.
     """
-    tokens, chances = _distribution(logits, sampling, before)
+    tokens, chances = _distribution(logits, sampling, before, generated)
     whole = np.zeros(len(logits))
     whole[np.asarray(tokens)] = chances
     return whole
@@ -71,9 +93,15 @@ def masked(logits: Array, mask: Callable[[Sequence[int], Array], object], tokens
     return np.where(allowed, logits, -np.inf)
 
 
-def choose(logits: Array, sampling: Sampling, before: Collection[int], random: np.random.Generator) -> int:
-    """Return a token, drawn with one number from ``random``, or none if the temperature is 0."""
-    tokens, chances = _distribution(logits, sampling, before)
+def choose(
+    logits: Array,
+    sampling: Sampling,
+    before: Collection[int],
+    random: np.random.Generator,
+    generated: Collection[int] = (),
+) -> int:
+    """Return a token, drawn with one number from ``random``, or none if the temperature is 0; see ``probabilities``."""
+    tokens, chances = _distribution(logits, sampling, before, generated)
     return int(tokens[0 if sampling.temperature == 0 else _drawn(chances, random.random())])
 
 
@@ -89,9 +117,11 @@ def _drawn(chances: Array, uniform: float) -> int:
     return int(starts[block] + min(index, np.flatnonzero(within)[-1]))
 
 
-def _distribution(logits: Array, sampling: Sampling, before: Collection[int]) -> tuple[Sequence[int] | Array, Array]:
+def _distribution(
+    logits: Array, sampling: Sampling, before: Collection[int], generated: Collection[int]
+) -> tuple[Sequence[int] | Array, Array]:
     """Return the candidate tokens and their probabilities: with a top_k most likely first, else by number."""
-    x = _penalized(np.array(logits, np.float64), before, sampling.repetition_penalty)
+    x = _adjusted(np.array(logits, np.float64), sampling, before, generated)
     most = _largest(x)
     if sampling.temperature == 0:
         return [int(x.argmax())], np.ones(1)
@@ -140,10 +170,19 @@ def _largest(x: Array) -> float:
     return most
 
 
-def _penalized(x: Array, before: Collection[int], penalty: float) -> Array:
+def _adjusted(x: Array, sampling: Sampling, before: Collection[int], generated: Collection[int]) -> Array:
+    """Apply the penalties and the bias, in place."""
+    penalty, bias = sampling.repetition_penalty, sampling.logit_bias
     if penalty != 1 and before:
         seen = np.unique(np.fromiter(before, np.int64))
         x[seen] = np.where(x[seen] > 0, x[seen] / penalty, x[seen] * penalty)
+    if sampling.counts and generated:
+        seen, times = np.unique(np.fromiter(generated, np.int64), return_counts=True)
+        x[seen] -= times * sampling.frequency_penalty + sampling.presence_penalty
+    if bias:
+        if outside := [token for token in bias if token >= len(x)]:
+            raise ModelError(f"logit_bias: tokens {outside[:5]} are out of range for a vocabulary of {len(x)}")
+        x[[*bias]] += [*bias.values()]
     return x
 
 

@@ -1,5 +1,6 @@
 """One text or conversation: its tokens, and the caches of those that the model has read."""
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -27,7 +28,8 @@ from litecl.interpreter.records import record
 Prompt = str | Sequence[int]
 
 _UNCERTAIN = 1 << 62  # marks caches with unknown content: more tokens than any session has
-_NO_LOGITS: Array = np.empty(0)  # for tokens that the device chose
+_NOTHING: Array = np.empty(0)  # in place of logits of tokens that the device chose, and of numbers to draw them
+_FIRST, _MOST = 2, 32  # tokens of a stream's first invoke, which takes about as long as a step, and of later ones
 
 
 class _Settled(NamedTuple):
@@ -64,6 +66,7 @@ class Session:
         self._tokens: list[int] = []
         self._held = 0  # how many tokens the caches hold
         self._caches = model.caches()
+        self._ahead: list[int] = []  # generated tokens that nobody has taken; the caches hold all but the last
         self._random = np.random.default_rng(defaults.get("seed"))
         self._settled = self._now()
         self._known: _Known | None = None
@@ -259,6 +262,7 @@ class Session:
         tokens, caches = [*state.tokens], model.holding(values)
         settled = _Settled(len(tokens), random, random.bit_generator.state)
         self._tokens, self._held, self._random, self._caches = tokens, state.held, random, caches
+        self._ahead = []
         self._settled = settled  # no call since the first store: an interrupt can't mix two sessions
 
     # Parts
@@ -300,14 +304,16 @@ class Session:
         if asked.seed is not None:
             self._random = np.random.default_rng(asked.seed)
         waiting = list[int]()  # tokens whose text isn't out: they may begin a stop of several tokens
-        longest = max(map(len, ends), default=0)
+        longest, finals = max(map(len, ends), default=0), {end[-1] for end in ends}
         for count, (token, logits) in enumerate(self._tokens_of(asked, ends), 1):
             self._tokens.append(token)
             waiting.append(token)
             last = tuple(self._tokens[-min(count, longest) :]) if longest else ()
-            self._stop = max((len(end) for end in ends if last[-len(end) :] == end), default=0)
+            self._stop = 0
+            if token in finals:
+                self._stop = max((len(end) for end in ends if last[-len(end) :] == end), default=0)
             finish = self._finish(count, asked)
-            kept = self._stop if finish else max((overlap(last, end) for end in ends), default=0)
+            kept = self._stop if finish or longest < 2 else max(overlap(last, end) for end in ends)
             certain = len(waiting) - kept
             written = "" if text is None else text.extend(waiting[:certain], bool(finish))
             del waiting[:certain]
@@ -325,25 +331,52 @@ class Session:
 
     def _tokens_of(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, Array]]:
         """Yield tokens endlessly, with the logits of each. The caller adds a token before taking the next."""
-        if asked.whole:
-            for token in self._whole(asked, ends):
-                yield token, _NO_LOGITS
         before = len(self._tokens)
-        while True:
-            logits = self._read()
-            start = time.perf_counter()
-            left = logits if asked.mask is None else masked(logits, asked.mask, self._tokens[before:])
-            token = choose(left, asked.sampling, self._tokens, self._random)
-            self.timing += Timing(decode_tokens=1, decode_s=time.perf_counter() - start)
+        ahead = self._ahead
+        draws = asked.sampling.temperature > 0
+        loops = asked.may_loop
+        is_ready = asked.whole or (loops and self._model.loops(draws))
+        for count in itertools.count():
+            if ahead is not self._ahead:  # another call came in between
+                self._drop_ahead()
+                ahead = self._ahead
+            room = self._model.context_length - len(self._tokens) + 1
+            if is_ready and not ahead and room > 0:
+                most = room if asked.max_tokens is None else min(room, asked.max_tokens - count)
+                few = min(max(count, _FIRST), _MOST)  # few are in vain if the text ends
+                wanted = most if asked.whole else min(most, few)
+                loops = self._look_ahead(asked, ends, wanted)
+                ahead = self._ahead
+                is_ready = len(ahead) == wanted  # else the next one needs a step
+            if ahead:
+                token, logits = ahead.pop(0), _NOTHING
+                if draws:
+                    self._random.random()  # the number that drew it
+                self.timing += Timing(decode_tokens=1)
+            else:
+                token, logits = self._step(asked, before)
+                is_ready = loops and (asked.whole or self._model.loops(draws, logits))
             yield token, logits
 
-    def _whole(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> list[int]:
-        """Generate in one invoke. Returns no tokens for invalid logits; the next step then raises the error."""
+    def _step(self, asked: GenerationOptions, before: int) -> tuple[int, Array]:
+        """Return the next token, and its logits. before: how many tokens came before the generated ones."""
+        logits = self._read()
+        start = time.perf_counter()
+        new = self._tokens[before:] if asked.mask is not None or asked.sampling.counts else ()
+        left = logits if asked.mask is None else masked(logits, asked.mask, new)
+        token = choose(left, asked.sampling, self._tokens, self._random, new)
+        self.timing += Timing(decode_tokens=1, decode_s=time.perf_counter() - start)
+        return token, logits
+
+    def _look_ahead(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]], count: int) -> bool:
+        """Generate tokens in one invoke, at most ``count``: those of ``_step``. There may be none.
+
+        Returns False for logits that aren't finite; a step then raises the error, if it is one.
+        """
         self._prefill()
-        room = self._model.context_length - len(self._tokens) + 1
-        count = room if asked.max_tokens is None else min(asked.max_tokens, room)
-        stops = [end for (end,) in ends if 0 <= end < self._model.vocabulary]
-        uniforms = deepcopy(self._random).random(count)
+        stops = [end[0] for end in ends if len(end) == 1 and 0 <= end[0] < self._model.vocabulary][:STOPS]
+        draws = asked.sampling.temperature > 0
+        uniforms = deepcopy(self._random).random(count) if draws else _NOTHING
         goal = Asked(self._tokens[-1], self._held, count, stops, asked.sampling, uniforms)
         self._model.prepare_loop(goal.draws)
         start = time.perf_counter()
@@ -352,14 +385,18 @@ class Session:
         except BaseException:
             self._held = _UNCERTAIN
             raise
-        if tokens is None:
-            self._held = _UNCERTAIN
-            return []
-        self._held += len(tokens)
-        if goal.draws:
-            self._random.random(len(tokens))  # advance by the numbers used
-        self.timing += Timing(decode_tokens=len(tokens), decode_s=time.perf_counter() - start)
-        return tokens
+        self._ahead = ahead = tokens or []
+        ends_early = len(ahead) < count and ahead[-1:] not in [[stop] for stop in stops]  # the caches hold all tokens
+        is_lost = tokens is None or (ends_early and not self._model.may_drop)
+        self._held = _UNCERTAIN if is_lost else self._held + len(ahead)
+        self.timing += Timing(decode_s=time.perf_counter() - start)
+        return tokens is not None
+
+    def _drop_ahead(self) -> None:
+        """Return to the caches' state without the tokens that nobody has taken."""
+        if self._ahead:
+            self._held = min(self._held, len(self._tokens) - 1) if self._model.may_drop else _UNCERTAIN
+            self._ahead = []
 
     def _finish(self, count: int, asked: GenerationOptions) -> Finish:
         if self._stop:
@@ -386,7 +423,8 @@ class Session:
         pieces = self._model.pieces(len(self._tokens) - 1 - self._held, self._held)
         for count in pieces:
             self._run(count)
-        self.timing += Timing(prefill_tokens=sum(pieces), prefill_s=time.perf_counter() - start if pieces else 0.0)
+        if pieces:
+            self.timing += Timing(prefill_tokens=sum(pieces), prefill_s=time.perf_counter() - start)
 
     def _run(self, count: int) -> Array | None:
         try:
@@ -404,6 +442,7 @@ class Session:
     def _settle(self) -> None:
         """Return to the settled state after a call that didn't finish. The next call does this: it surely runs."""
         length, self._random, self._random.bit_generator.state = self._settled
+        self._drop_ahead()
         if self._held > length:  # the caches may hold other tokens
             self._held = _UNCERTAIN
         del self._tokens[length:]

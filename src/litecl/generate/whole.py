@@ -17,7 +17,17 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Model, Node, Signature, Subgraph, TensorSpec, reached
 from litecl.interpreter.ops.arg_max import ARG_MAX, ArgMaxOptions
-from litecl.interpreter.ops.binary import ADD, FLOOR_MOD, LOGICAL_AND, MUL, SUB, AddOptions, MulOptions, SubOptions
+from litecl.interpreter.ops.binary import (
+    ADD,
+    FLOOR_MOD,
+    LOGICAL_AND,
+    LOGICAL_OR,
+    MUL,
+    SUB,
+    AddOptions,
+    MulOptions,
+    SubOptions,
+)
 from litecl.interpreter.ops.cast import CAST, CastOptions
 from litecl.interpreter.ops.compare import EQUAL, GREATER_EQUAL, LESS, LESS_EQUAL
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
@@ -66,7 +76,8 @@ def looped(
 
     Its inputs are ``count``, the most steps; ``position`` and ``token`` of the first token to read; ``stops``,
     ``STOPS`` tokens; and the caches. Its outputs are ``steps``, the number of steps; ``text``, the chosen tokens;
-    ``finite``, whether all logits were finite; and the caches.
+    ``finite``, whether all logits were finite; the caches; and where tokens are drawn ``certain``, whether the last one
+    is, at which the loop ends if it isn't.
 
     Raises ModelError for inputs that neither the loop nor a lookup computes, and for a lookup that runs subgraphs.
     """
@@ -87,7 +98,7 @@ def looped(
     return Model(tuple(graphs), (*own, Signature(KEY, given, outputs, index)))
 
 
-_INITIAL = ("steps", "done", "finite", "text")  # these always start with the same values
+_INITIAL = ("steps", "done", "finite", "certain", "text")  # these always start with the same values
 _UNREAD = ("count", "position", "token", "done", "stops", *drawing.INPUTS)
 
 
@@ -113,7 +124,7 @@ class _Body:
             **dict.fromkeys(("done", "finite"), flag),
             "stops": TensorSpec(_INT, (STOPS,), "stops"),
             "text": TensorSpec(_INT, (length,), "text"),
-            **(drawing.inputs(length) if draws else {}),
+            **({"certain": flag, **drawing.inputs(length)} if draws else {}),
             **{
                 entry.name: replace(graph.tensors[signature.inputs[entry.name]], shape=entry.shape)
                 for entry in decode.of(Role.CACHE)
@@ -127,7 +138,7 @@ class _Body:
         at = g.inlined(self._graph, {self._signature.inputs[name]: tensor for name, tensor in given.items()})
         outputs = {name: at(tensor) for name, tensor in self._signature.outputs.items()}
         logits = g.reshaped(outputs[str(self._decode.logits)], (1, -1))
-        token = drawing.token(g, logits, x) if self._draws else self._most_likely(g, logits)
+        token, certain = drawing.token(g, logits, x) if self._draws else (self._most_likely(g, logits), None)
         one = g.const(1)
         following = {
             "steps": g.op(ADD, [x["steps"], one], AddOptions()),
@@ -137,6 +148,9 @@ class _Body:
             "finite": g.op(LOGICAL_AND, [x["finite"], self._finite(g, logits)]),
             "text": g.op(DYNAMIC_UPDATE_SLICE, [x["text"], g.reshaped(token, (1,)), g.reshaped(x["steps"], (1,))]),
         }
+        if certain is not None:
+            done = g.op(LOGICAL_OR, [following["done"], g.op(LOGICAL_NOT, [certain])])
+            following |= {"certain": certain, "done": done}
         return g.built([following.get(name, outputs.get(name, x[name])) for name in self.state], "generate_step")
 
     def _most_likely(self, g: Builder, logits: int) -> int:
@@ -211,7 +225,7 @@ def _condition(state: Mapping[str, TensorSpec]) -> Subgraph:
 def _main(state: Mapping[str, TensorSpec], options: WhileOptions) -> Subgraph:
     """Return a subgraph that runs the loop from the caller's initial values."""
     g = Builder()
-    first = {"steps": 0, "done": False, "finite": True, "text": np.zeros(state["text"].static_shape)}
+    first = {"steps": 0, "done": False, "finite": True, "certain": True, "text": np.zeros(state["text"].static_shape)}
     x = [
         g.const(first[name], spec.dtype) if name in _INITIAL else g.input(replace(spec, name=name))
         for name, spec in state.items()

@@ -1,10 +1,12 @@
 """Writes the sample: the model, one image, and images with their digits."""
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from litecl.generate.litertlm import Section, packed, written
+from litecl.interpreter.file.writer import write as write_model
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Model, Signature
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
@@ -13,11 +15,17 @@ from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.interpreter.whole_files import put_text, whole_file
+from litecl.interpreter.whole_files import put, put_text, whole_file
 from litecl.perf.models.build import Graph, model
+from litecl.sample import words
+from litecl.sample.causal_lm import CausalLM
 from litecl.sample.digits import SIDE, draw
 from litecl.sample.training import FILTERS, POOL, WINDOW, Weights, train
 
+_NAMES = (
+    *("model.tflite", "image.npy", "images.npz", "digits.txt"),
+    *("language_model.tflite", "tokenizer.json", "tokenizer_config.json", "language_model.litertlm"),
+)
 _TRAINING, _UNSEEN = 2000, 200  # images
 _SEEDS = 1, 2, 3
 
@@ -28,12 +36,19 @@ class Sample:
 
     model: maps "image", float32 [-1, 8, 8, 3] of 0 to 1, to "probabilities" [-1, 10]. image: one image, a .npy file.
     images: images not trained on, as "image" of a .npz file; digits: their digits, one per line.
+    language_model: one that writes words at random, with its ``tokenizer`` and the tokenizer's ``config``; bundle: all
+    of it in one file.
     """
 
     model: Path
     image: Path
     images: Path
     digits: Path
+    language_model: Path
+    tokenizer: Path
+    config: Path
+    bundle: Path
+    _: KW_ONLY
     shown: int
 
 
@@ -44,17 +59,28 @@ def write(folder: Path) -> Sample:
     """
     folder.mkdir(parents=True, exist_ok=True)
     unseen = draw(_UNSEEN, _SEEDS[0])
-    model_file, image, images, digits = (
-        folder / name for name in ("model.tflite", "image.npy", "images.npz", "digits.txt")
-    )
-    sample = Sample(model_file, image, images, digits, int(unseen.digits[0]))
+    sample = Sample(*(folder / name for name in _NAMES), shown=int(unseen.digits[0]))
     write_file(_model(train(draw(_TRAINING, _SEEDS[1]), _SEEDS[2])), sample.model)
     with whole_file(sample.image) as file:
         np.save(file, unseen.pixels[:1])
     with whole_file(sample.images) as file:
         np.savez(file, image=unseen.pixels)
     put_text(sample.digits, "".join(f"{digit}\n" for digit in unseen.digits))
+    language_model, tokenizer = write_model(_language_model()), words.tokenizer()
+    put(sample.language_model, language_model)
+    put_text(sample.tokenizer, tokenizer)
+    put_text(sample.config, words.config())
+    parts = {"metadata": words.metadata(), "JSON tokenizer": packed(tokenizer.encode()), "model": language_model}
+    types = {"model": "prefill_decode"}
+    put(sample.bundle, written([Section(kind, types.get(kind, ""), memoryview(part)) for kind, part in parts.items()]))
     return sample
+
+
+def _language_model() -> Model:
+    biases = words.biases()
+    made = CausalLM(len(biases), 32, 4, 256, (64, 16, 4))
+    made.weights["out_bias"] = biases
+    return made.model()
 
 
 def _model(weights: Weights) -> Model:

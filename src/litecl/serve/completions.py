@@ -17,12 +17,13 @@ from litecl.generate.session import ContextFull
 from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter.errors import ArgumentError, LiteclError, ModelError
 from litecl.interpreter.graph import Array
-from litecl.interpreter.records import Misfit, Within, record
+from litecl.interpreter.records import Matching, Misfit, Within, record
 
-_MOST_CHOICES, _MOST_STOPS, _MOST_ALTERNATIVES = 128, 16, 20
+_MOST_CHOICES, _MOST_STOPS, _MOST_ALTERNATIVES, _MOST_BIASES = 128, 16, 20, 1024
 _IGNORED = ("user", "store", "metadata", "service_tier", "parallel_tool_calls", "safety_identifier", "prompt_cache_key")
 _LEAST = -9999.0  # the protocol's log probability of a token that is very unlikely
 _Penalty = Annotated[float, Within(-2, 2)]
+_Biases = Mapping[Annotated[str, Matching("[0-9]{1,9}", "a token's number")], Annotated[float, Within(-100, 100)]]
 
 
 class Refused(Exception):
@@ -53,7 +54,7 @@ class _Options:
     repetition_penalty: float | None = None
     presence_penalty: _Penalty = 0.0
     frequency_penalty: _Penalty = 0.0
-    logit_bias: Mapping[str, Any] = field(default_factory=dict)
+    logit_bias: Annotated[_Biases, Within(0, _MOST_BIASES)] = field(default_factory=dict)
     n: Annotated[int, Within(1, _MOST_CHOICES)] = 1
     seed: int | None = None
     stop: str | Annotated[Sequence[str], Within(0, _MOST_STOPS)] = ()
@@ -76,6 +77,7 @@ class _ChatRequest(_Options):
 @dataclass(frozen=True, kw_only=True)
 class _TextRequest(_Options):
     prompt: Any
+    max_tokens: Annotated[int, Within(0)] | None = None
     logprobs: Annotated[int, Within(0, _MOST_ALTERNATIVES)] | None = None
     echo: bool = False
     best_of: int | None = None
@@ -86,7 +88,8 @@ class _TextRequest(_Options):
 class Asked:
     """A request. options: of ``Session.stream``, without the seed. alternatives: how many tokens to tell beside each.
 
-    messages, tools, variables: of a chat. prompts: of texts, each a text or tokens.
+    messages, tools, variables: of a chat. schema: of the JSON that replies are to be. prompts: of texts, each a text or
+    tokens.
     """
 
     chat: bool
@@ -99,6 +102,7 @@ class Asked:
     messages: Sequence[Any] = ()
     tools: Sequence[Any] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
+    schema: Mapping[str, Any] | None = None
     prompts: Sequence[str | Sequence[int]] = ()
 
     def options_of(self, choice: int) -> dict[str, Any]:
@@ -136,14 +140,10 @@ def _unsupported(name: str) -> Refused:
 
 
 _UNKNOWN: Mapping[str, Any] = {
-    "presence_penalty": bool,
-    "frequency_penalty": bool,
-    "logit_bias": bool,
     "suffix": bool,
     "echo": bool,
     "best_of": lambda value: value not in (None, 1),
     "tool_choice": lambda value: value not in (None, "auto", "none"),
-    "response_format": lambda value: value.get("type", "text") != "text",
     "modalities": lambda value: [*value] != ["text"],
     "reasoning_effort": bool,
 }
@@ -153,6 +153,10 @@ _UNKNOWN: Mapping[str, Any] = {
 def _chat(request: _ChatRequest, defaults: Mapping[str, Any]) -> Asked:
     if request.top_logprobs and not request.logprobs:
         raise Refused(400, "top_logprobs: expected logprobs to be true", "top_logprobs")
+    tools = () if request.tool_choice == "none" else request.tools
+    schema = _schema(request.response_format)
+    if tools and schema is not None:
+        raise Refused(400, 'response_format: JSON without tools, or with tool_choice "none"', "response_format")
     most = request.max_tokens if request.max_completion_tokens is None else request.max_completion_tokens
     return Asked(
         True,
@@ -163,20 +167,34 @@ def _chat(request: _ChatRequest, defaults: Mapping[str, Any]) -> Asked:
         _options(request, most, defaults, request.logprobs, request.top_logprobs),
         request.top_logprobs if request.logprobs else None,
         messages=request.messages,
-        tools=() if request.tool_choice == "none" else request.tools,
+        tools=tools,
         variables=request.chat_template_kwargs,
+        schema=schema,
     )
 
 
+def _schema(response_format: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the schema of a reply in JSON, None for a text."""
+    match response_format:
+        case {"type": "json_object"}:
+            return {"type": "object"}
+        case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
+            return schema
+    if response_format.get("type", "text") != "text":
+        expected = 'the type "text", "json_object", or "json_schema" with {"json_schema": {"schema": {...}}}'
+        raise Refused(400, f"response_format: expected {expected}", "response_format")
+    return None
+
+
 def _texts(request: _TextRequest, defaults: Mapping[str, Any]) -> Asked:
-    alternatives = request.logprobs
+    alternatives, most = request.logprobs, 16 if request.max_tokens is None else request.max_tokens
     return Asked(
         False,
         request.stream,
         bool(request.stream_options.get("include_usage")),
         request.n,
         request.seed,
-        _options(request, request.max_tokens or 16, defaults, alternatives is not None, alternatives or 0),
+        _options(request, most, defaults, alternatives is not None, alternatives or 0),
         alternatives,
         prompts=_prompts(request.prompt),
     )
@@ -190,6 +208,8 @@ def _options(
     if not all(stop):
         raise Refused(400, "stop: expected texts of at least one character", "stop")
     options: dict[str, Any] = {"max_tokens": most, "stop": stop, "log_probs": log_probs, "logits": alternatives > 0}
+    options |= {"presence_penalty": request.presence_penalty, "frequency_penalty": request.frequency_penalty}
+    options["logit_bias"] = {int(token): bias for token, bias in request.logit_bias.items()}
     for name in ("temperature", "top_p", "top_k", "repetition_penalty"):
         if getattr(request, name) is not None:
             options[name] = getattr(request, name)
@@ -337,11 +357,16 @@ class Answer:
         return {
             "tokens": texts,
             "token_logprobs": [each.log_prob for each in scores],
-            "top_logprobs": [  # of tokens with the same text the most likely one
-                {self._text(token): p for token, p in reversed(each.alternatives)} for each in scores
-            ],
+            "top_logprobs": [self._by_text([*each.alternatives, (each.token, each.log_prob)]) for each in scores],
             "text_offset": offsets,
         }
+
+    def _by_text(self, scored: Sequence[tuple[int, float]]) -> dict[str, float]:
+        """Return log probabilities, most likely first: of tokens with the same text the most likely one's."""
+        by_text = dict[str, float]()
+        for token, log_prob in scored:
+            by_text.setdefault(self._text(token), log_prob)
+        return by_text
 
     def _scored(self, score: TokenScore) -> dict[str, Any]:
         others = [self._named(token, log_prob) for token, log_prob in score.alternatives]
@@ -353,7 +378,10 @@ class Answer:
         return {"token": text, "logprob": log_prob, "bytes": known}
 
     def _text(self, token: int) -> str:
-        return f"token_id:{token}" if self._tokenizer is None else self._tokenizer.decode([token])
+        """Return a token's text within a text: at the start of one, tokenizers drop a blank."""
+        if self._tokenizer is None:
+            return f"token_id:{token}"
+        return self._tokenizer.decode([token, token])[len(self._tokenizer.decode([token])) :]
 
 
 def finish_reason(finish: Finish, reply: Reply) -> str:

@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from litecl.generate.chat import ChatPiece, ChatPrompt, reply_pieces
+from litecl.generate.chat import ChatPiece, ChatPrompt, Reply, reply_pieces
 from litecl.generate.generator import Generator
+from litecl.generate.options import Generation, Timing
 from litecl.generate.replies import ReplyFormat
 from litecl.generate.session import Session
 from litecl.serve.batching import Busy
 from litecl.serve.completions import Asked, TokenScore, Usage
+from litecl.serve.json_replies import JsonReplies
 
 _End = object()
 Event = tuple[int, ChatPiece, list[TokenScore]]  # the number of a choice, its next piece, the scores of its tokens
@@ -33,6 +35,7 @@ class Engine:
 
     def __init__(self, generator: Generator, sessions: int, most_waiting: int) -> None:
         self._generator, self._most_waiting = generator, most_waiting
+        self._json = JsonReplies(generator)
         self._free: list[Session] = []
         self._left = sessions  # sessions that don't exist yet
         self._lock = threading.Lock()
@@ -104,7 +107,10 @@ class Engine:
             with self._session(each) as session:
                 for choice in range(asked.choices):
                     before = Usage() if choice else usage
-                    for piece in self._choice(session, each, asked.options_of(choice), before):
+                    options = asked.options_of(choice)
+                    if asked.schema is not None and isinstance(each, ChatPrompt):
+                        options["mask"] = self._json.mask(asked.schema, each)
+                    for piece in self._choice(session, each, options, before):
                         usage.generated += len(piece.pieces)
                         scores = TokenScore.of(piece.pieces, asked.alternatives or 0)
                         yield number * asked.choices + choice, piece, scores
@@ -117,6 +123,11 @@ class Engine:
             pieces = session.stream_chat(prompt, **options)
         else:
             session.rewind(prompt)
+            if options["max_tokens"] == 0:
+                usage.prompt += len(session.tokens)
+                usage.cached += min(shared, len(session.tokens) - 1)
+                yield ChatPiece("", "content", (), Reply("", "", (), Generation("", (), "max_tokens", Timing())))
+                return
             pieces = reply_pieces(session.stream((), **options), _PLAIN)
         is_first = True
         for piece in pieces:

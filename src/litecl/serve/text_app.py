@@ -113,9 +113,8 @@ class _Routes:
             del body
             answer = Answer(asked, self._serving.name, self._tokenizer)
             events = self._engine.run(asked, usage, self._serving.answer_s)
-            if asked.stream:
-                return await self._streamed(events, answer, usage)
-            return await _unless_left(request, self._whole(events, answer, usage))
+            answering = self._streamed if asked.stream else self._whole
+            return await _unless_left(request, answering(events, answer, usage))
         finally:
             self._bodies.release(held)
 
@@ -128,7 +127,7 @@ class _Routes:
                 if piece.reply is not None:
                     choices.append((piece.reply, scores))
                     scores = []
-        return JSONResponse(answer.whole(choices, usage))
+        return _Json(answer.whole(choices, usage))
 
     @asynccontextmanager
     async def _generating(self, events: Any, usage: Usage) -> AsyncIterator[None]:
@@ -151,7 +150,7 @@ class _Routes:
 
     async def _sent(
         self, first: Event, checked: AsyncIterator[Event], events: Any, answer: Answer, usage: Usage
-    ) -> AsyncIterator[str]:
+    ) -> AsyncIterator[bytes]:
         begun = set[int]()
         async with self._generating(events, usage):
             try:
@@ -164,7 +163,7 @@ class _Routes:
                     begun.add(choice)
                 if (last := answer.last(usage)) is not None:
                     yield _line(last)
-                yield "data: [DONE]\n\n"
+                yield b"data: [DONE]\n\n"
             except (Refused, HTTPException) as error:
                 yield _line(_document(error))
 
@@ -178,6 +177,8 @@ class _Routes:
         except TimeoutError as error:
             detail = f"expected an answer within {self._serving.answer_s:g} s"
             raise HTTPException(504, detail, _NO_RETRY) from error
+        except Refused:
+            raise
         except LiteclError as error:
             raise refusal_of(error) from error
         except Exception as error:  # its text may quote the request
@@ -209,8 +210,15 @@ async def _gone(request: HttpRequest) -> None:
         pass
 
 
-def _line(document: dict[str, Any]) -> str:
-    return f"data: {json.dumps(document, ensure_ascii=False, separators=(',', ':'))}\n\n"
+class _Json(JSONResponse):  # type: ignore[misc]
+    """A response in JSON. Half a surrogate pair, which JSON's escapes can write but UTF-8 can't, becomes a "?"."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+
+def _line(document: dict[str, Any]) -> bytes:
+    return b"data: %b\n\n" % _Json(document).body
 
 
 def _document(error: Exception) -> dict[str, Any]:
@@ -225,9 +233,9 @@ def _document(error: Exception) -> dict[str, Any]:
 async def _error(request: HttpRequest, error: Exception) -> Response:
     """Return an error in the protocol's format."""
     if isinstance(error, Refused):
-        return JSONResponse(_document(error), error.status)
+        return _Json(_document(error), error.status)
     assert isinstance(error, HTTPException)
-    return JSONResponse(_document(error), error.status_code, error.headers)
+    return _Json(_document(error), error.status_code, error.headers)
 
 
 def _tokenizer(generator: Generator) -> Tokenizer | None:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
@@ -72,12 +73,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="allowed error of integers, in steps (default: 0 for litecl's devices, else 1)",
     )
     parser.add_argument(
-        "-o", "--output", type=folder, metavar="DIR", help="write the smallest faulty model to this folder"
+        "-o", "--output", type=_folder, metavar="DIR", help="write the smallest faulty model to this folder"
     )
     parser.add_argument("--page", type=OutputFile(), metavar="FILE.html", help="write the result as a page")
     numbers_argument(parser)
     device_arguments(parser)
     parser.set_defaults(dynamic_range=None)  # by default, bisect chooses it to match the runtimes
+
+
+def _folder(text: str) -> Path:
+    if text.lower().endswith(".html"):
+        raise argparse.ArgumentTypeError(f"expected a folder for the smallest faulty model; a page: --page {text}")
+    return folder(text)
 
 
 def run(args: argparse.Namespace) -> Output:

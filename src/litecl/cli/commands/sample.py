@@ -8,11 +8,12 @@ from litecl import sample
 from litecl.cli.command import Output, folder
 from litecl.cli.tables import size, table
 
-HELP = "write a small trained model and inputs to try litecl with"
+HELP = "write a small trained model, inputs and a language model to try litecl with"
 EXAMPLES = """\
 litecl sample demo
 litecl run demo/model.tflite --input image=demo/image.npy
 litecl convert demo/model.tflite -o demo/int8.tflite --quantize int8 --calibrate demo/images.npz
+litecl generate demo/language_model.litertlm --prompt "the cat sat" --temperature 1 --seed 1
 litecl sample demo --json
 """
 
@@ -30,6 +31,10 @@ def run(args: argparse.Namespace) -> Output:
         example.image: f"an image of a {example.shown}",
         example.images: "200 images that the model was not trained on, as --input takes them, and --calibrate",
         example.digits: "their digits, a line each",
+        example.language_model: "a language model with random weights, which writes words: litecl generate",
+        example.tokenizer: "its tokenizer",
+        example.config: "its chat template and end-of-text token",
+        example.bundle: "all of it as a bundle",
     }
     view = table("file", "size", "contents")
     for path, contents in files.items():

@@ -4,6 +4,7 @@ import argparse
 import errno
 import socket
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from litecl.cli.command import (
 )
 from litecl.cli.generation import BUNDLES
 from litecl.cli.texts import file_arguments, generator_of, template_argument
+from litecl.generate import signatures
+from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import MissingExtra, ModelError
 from litecl.interpreter.visible import visible
 from litecl.predictor import Predictor
@@ -96,6 +99,8 @@ def run(args: argparse.Namespace) -> Output:
     _require_defaults(args, "without --generate", **files, sessions=_SESSIONS)
     from litecl.serve.app import Serving, app
 
+    if args.signature is None:
+        _hint(args.model)
     with progress("preparing", None) as bar:
         options = device_options(args) | {"progress": bar.building}
         options |= {"signature": args.signature, "cpu": args.cpu, "require_device": args.require_device}
@@ -158,6 +163,13 @@ def _served(args: argparse.Namespace, application: Any, metrics: Any, who: str, 
         print(visible(f"{who}: {address}{note}"), file=sys.stderr, flush=True)
         serve(application, listener, Bounds(args.connections, args.client_s, args.grace_s))
     return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
+
+
+def _hint(model: str | Path) -> None:
+    """Say on stderr what a language model needs to be served as one."""
+    with suppress(ModelError):
+        signatures.steps(Interpreter(model))
+        print("note: a language model, by its signatures: --generate serves it for texts", file=sys.stderr, flush=True)
 
 
 def _require_defaults(args: argparse.Namespace, why: str, **defaults: Any) -> None:

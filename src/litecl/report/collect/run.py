@@ -44,8 +44,9 @@ class Prepared:
 def prepared(content: bytes, inputs: Mapping[str, Array], delegate: dict[str, Any]) -> Prepared:
     """Prepare the model twice: to examine it and to time it."""
     watched = Watched(content, CLDelegate(**delegate), inputs)
-    name = f"litecl on {watched.report().device}"
-    plain = start(name, delegate.get("num_threads"), lambda: litecl(content, delegate), inputs)
+    report = watched.report()
+    name, threads = f"litecl on {report.device}", delegate.get("num_threads") or report.threads
+    plain = start(name, threads, lambda: litecl(content, delegate), inputs)
     return Prepared(delegate, watched, plain)
 
 
@@ -84,7 +85,7 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
     nodes = nodes_of(report, launches, on_cpu, total_ms, one.watched.delegation.plans.values())
     refused, device = refused_of(nodes), named(report.device)
     rows = {row.partition: row for row in report.partitions}
-    threads, latency = device.get("compute_units", 1), beside.latency
+    threads, latency = report.threads or device.get("compute_units", 1), beside.latency
     ratios = () if beside.busy else tuple(ratio(peer.times_ms, latency.times_ms) for peer in beside.peers)
     return Run(
         device=device,
