@@ -80,6 +80,7 @@ class CallOn(Generic[_Target]):
     pads: zeros around the first input, in addition to the options' padding (only with ``ClOp.fuses_pads``).
     intermediates: types and quantization of the node's intermediate tensors, which hold no values.
     halves: whether large ``Weights`` will be stored as fp16; all else is float32.
+    fresh: whether the node before it computed the first input, which a CPU then has in a cache unless it is large.
     """
 
     options: Any
@@ -91,6 +92,7 @@ class CallOn(Generic[_Target]):
     pads: Pads = Pads()
     intermediates: Sequence[TensorSpec] = ()
     halves: bool = False
+    fresh: bool = False
 
     @property
     def weighted(self) -> tuple[Operand, Operand, Operand | None]:

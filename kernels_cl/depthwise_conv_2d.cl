@@ -71,6 +71,19 @@ INLINE void add_row(floatv sums[ROWS][PIXELS], __global const float *restrict x,
     }
 }
 
+// Whether pixel t of a tile exists: some don't in a line shorter than a tile.
+#ifdef NEAR
+#define IN_LINE(t) 1
+#else
+#define IN_LINE(t) ((t) < g->out_width)
+#endif
+
+#ifdef APART
+#define COLUMNS_OF(g) (g)->group_columns
+#else
+#define COLUMNS_OF(g) 1
+#endif
+
 // Writes the channels of one pixel, group_columns apart.
 INLINE void store_channels(__global float *out, const floatv y, const int group_columns) {
 #ifdef APART
@@ -110,9 +123,9 @@ INLINE void compute_pixels(__global const float *restrict x, __global const floa
         UNROLL for (int r = 0; r < ROWS; ++r)
             if (r < rows->count)
                 UNROLL for (int t = 0; t < PIXELS; ++t)
-                    if (t < g->out_width)
-                        store_channels(out + ((r * g->out_width + t) * g->channels + c0) * g->group_columns,
-                                       ACTIVATION(sums[r][t], low, high), g->group_columns);
+                    if (IN_LINE(t))
+                        store_channels(out + ((r * g->out_width + t) * g->channels + c0) * COLUMNS_OF(g),
+                                       ACTIVATION(sums[r][t], low, high), COLUMNS_OF(g));
     }
 }
 

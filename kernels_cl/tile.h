@@ -154,10 +154,11 @@ typedef ushort Weight;
 #define WEIGHT(p) LANE0(from_halves((Halves)(*(p))))
 #endif
 
+#define LINE_WEIGHTS (LINE_FLOATS * (int)(sizeof(float) / sizeof(Weight)))
+
 #ifdef MR
 // The least number of steps by which prefetching is ahead of multiplying.
 #define STEPS_AHEAD 48
-#define LINE_WEIGHTS (LINE_FLOATS * (int)(sizeof(float) / sizeof(Weight)))
 
 // One step of a product: tile[r][j] += rows[r][k] * weights[j * VW].
 INLINE void multiply_step(floatv tile[MR][NV], __global const float *const rows[MR], __global const Weight *weights,

@@ -9,6 +9,9 @@ import numpy as np
 
 # XNNPACK's and OpenBLAS's threads spin for a while after a call and slow down the next measurement.
 PAUSE_S = 0.02
+# A system may wake a thread on the processor of the one that wakes it, and needs some milliseconds to part them. (An
+# idle processor of KVM's looks taken.) Two threads then take as long as one.
+SETTLE_S = 0.01
 _KEPT = 2000
 
 Tick = Callable[[], None]
@@ -80,8 +83,8 @@ def in_turns(
     """Time each of ``runs`` once per round, so that disturbances of the machine affect all alike.
 
     least_s: continue beyond ``rounds`` until this many seconds have passed. pause_s: rest before every timed call; None
-    rests for ``PAUSE_S`` if there are several runs. After a rest comes an untimed call, because the other runs have
-    filled the caches.
+    rests for ``PAUSE_S`` if there are several runs. After a rest come untimed calls for ``SETTLE_S``, because the other
+    runs have filled the caches, and threads that slept are not yet on processors of their own.
     """
     end_s = time.perf_counter() + least_s
     rest_s = (PAUSE_S if len(runs) > 1 else 0.0) if pause_s is None else pause_s
@@ -90,7 +93,10 @@ def in_turns(
         for run, taken in zip(runs, times, strict=True):
             if rest_s:
                 time.sleep(rest_s)
+                settled_s = time.perf_counter() + SETTLE_S
                 run()
+                while time.perf_counter() < settled_s:
+                    run()
             taken.append(elapsed_ms(run))
         tick()
     return [Stats(tuple(taken)) for taken in times]

@@ -115,7 +115,7 @@ DEFAULTS: Mapping[str, Schedule] = {
     "conv_lines": Schedule(items_per_unit=8, least=5e4, near_bytes=1 << 14),
     "quantized_conv_2d": _BYTES,
     "hybrid_conv_2d": _BYTES,
-    "depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS),
+    "depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, near_bytes=1 << 15, tiles=_PIXELS),
     "quantized_depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS_OF_BYTES),
     "quantized_depthwise_lines": Schedule(items_per_unit=2, least=2e4),
     "winograd": Schedule(near_bytes=1 << 19, far_bytes=1 << 20),

@@ -1,4 +1,4 @@
-"""Three convolutions on a CPU (the second depthwise, the last 1x1), computed in bands of rows.
+"""Two or three convolutions on a CPU (the second depthwise, the third 1x1), computed in bands of rows.
 
 Intermediate results are read while they are in the second-level cache, and take the memory of two bands. Rows that the
 next band also reads are copied. No model file contains this operator; the pass ``bands`` creates it.
@@ -36,11 +36,13 @@ class Banded:
 
 @dataclass(frozen=True)
 class BandedOptions:
-    """Inputs: the image, filter and bias of the first convolution, then filters and biases of the others."""
+    """Inputs: the image, filter and bias of the first convolution, then filters and biases of the others. last: of the
+    third, if there is one.
+    """
 
     first: Banded
     depthwise: Banded
-    last: Conv2DOptions
+    last: Conv2DOptions | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +73,19 @@ def _lower(call: Call) -> list[Step]:
         fresh = hidden.first if before is None else max(hidden.first, before.last)
         if fresh < hidden.last:
             steps += _first(call, windows[0], x, hidden, fresh)
-        between = _rows_of(o.depthwise.result, last - first)
-        steps += _DEPTHWISE.steps(_part(call, o.depthwise, 3, hidden.operand, between, pads))
         band, alias = out.part(first, last)
         steps.append(alias)
+        between = band if o.last is None else _rows_of(o.depthwise.result, last - first)
+        steps += _DEPTHWISE.steps(_part(call, o.depthwise, 3, hidden.operand, between, pads))
+        before = hidden
+        if o.last is None:
+            continue
         one = replace(call, options=o.last, inputs=[between, *call.inputs[5:7]], outputs=[band], residual=None)
         if residual is not None:
             added, added_alias = residual.part(first, last)
             steps.append(added_alias)
             one = replace(one, residual=added)
         steps += _CONVOLUTION.steps(one)
-        before = hidden
     return steps
 
 
@@ -111,6 +115,7 @@ def _part(call: Call, part: Banded, first: int, x: Operand, out: Operand, pads: 
         activation=part.activation,
         residual=None,
         pads=pads,
+        fresh=True,
     )
 
 

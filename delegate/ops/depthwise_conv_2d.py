@@ -1,6 +1,7 @@
 """DEPTHWISE_CONV_2D on the device."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ _KERNEL = "depthwise_conv_2d"
 _WIDEST_UNROLLED = 7
 _ROWS = 2  # of a tile on a CPU
 _LEAST_AHEAD = 1 << 17  # bytes: a smaller image is in the second-level cache
+_LEAST_FRESH_AHEAD = 1 << 20  # the same of an image that was computed last
 
 
 @dataclass(frozen=True)
@@ -56,16 +58,27 @@ class Share(NamedTuple):
 def share_of(g: Geometry, target: Target) -> Share:
     """Give a work-item all columns of some rows; all channels too, if there are enough rows."""
     rows = min(_ROWS, g.out_height) if g.dilation_y == 1 and g.stride_y <= g.kernel_height else 1
+    pixels = rows_of(_KERNEL, target, g.out_width)
     bands, vectors = -(-g.images * g.out_height // rows), -(-g.channels // target.vector_width)
     item_bands, item_vectors = spread(_KERNEL, target, bands, vectors, g.flops)
+    item_vectors = min(item_vectors, _near_vectors(g, rows, pixels, vectors, target))
     item_channels = min(g.channels, item_vectors * target.vector_width)
     ahead = rows * g.stride_y if 4 * g.height * g.width * g.channels >= _LEAST_AHEAD else 0
     items = Depthwise(g, item_bands * rows, g.out_width, item_channels, ahead)
-    pixels = rows_of(_KERNEL, target, g.out_width)
     usual = target.schedule(_KERNEL).usual_rows  # a model's other nodes share this code
     near = g.near and pixels <= g.out_width  # else a tile has windows that don't exist
     defines: dict[str, str | int | float] = {"NEAR": 1} if near else {}
     return Share(items, rows, pixels, defines=defines if pixels == usual else defines | g.guarded(pixels))
+
+
+def _near_vectors(g: Geometry, rows: int, pixels: int, vectors: int, target: Target) -> int:
+    """Return how many of a pixel's vectors a tile may read and write so that the tile beside it finds the columns that
+    both read in the first-level cache: equal parts of them.
+    """
+    high, wide = (rows - 1) * g.stride_y + g.kernel_height, (pixels - 1) * g.stride_x + g.kernel_width
+    vector_bytes = 4 * target.vector_width * (high * wide + rows * pixels)
+    parts = -(-vectors * vector_bytes // target.schedule(_KERNEL).near_bytes)
+    return -(-vectors // max(1, parts))
 
 
 def _lower(call: Call) -> list[Step]:
@@ -75,7 +88,8 @@ def _lower(call: Call) -> list[Step]:
     weights = _by_multiplier(filter_, g.taps, g, target)
     added = _by_multiplier(bias, 1, g, target)
     share = own(target, share_of)(g, target)
-    items = share.items
+    near = call.fresh and x.size_bytes < _LEAST_FRESH_AHEAD
+    items = replace(share.items, ahead=0) if near else share.items
     counts = g.channels, g.images * g.out_height, g.out_width
     shares = items.item_channels, items.item_rows, items.item_pixels
     launch = Grid(_KERNEL, counts, shares, local=share.local, tiled=share.tiled).launch(

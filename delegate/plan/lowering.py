@@ -29,7 +29,8 @@ def lower(request: Request, graph: RegionGraph, pinned: Iterable[Operand]) -> Lo
     """Fuse and lower the nodes of a graph. pinned: the operands with prescribed memory."""
     graph = own(request.target, fused)(graph, request.observe)
     values = Values(request, graph, pinned, partial(_subgraph, request))
-    return values.lowered([part for node in graph.nodes for part in _node(values, node)])
+    pairs = zip((None, *graph.nodes), graph.nodes, strict=False)
+    return values.lowered([part for before, node in pairs for part in _node(values, node, before)])
 
 
 def _subgraph(
@@ -45,7 +46,7 @@ def _subgraph(
     return lower(request, graph, pinned.values())
 
 
-def _node(values: Values, node: RegionNode) -> list[Part]:
+def _node(values: Values, node: RegionNode, before: RegionNode | None) -> list[Part]:
     if node.cl_op is None:
         assert isinstance(node.node.op, ControlOp)
         return CONTROL_STEPS[node.node.op](values, node)
@@ -55,7 +56,8 @@ def _node(values: Values, node: RegionNode) -> list[Part]:
     inputs, outputs = [None if t == ABSENT else values.newest(t) for t in node.inputs], values.outputs(node)
     halves = values.request.in_halves(values.graph.origins[position] for position in node.positions)
     intermediates = [values.graph.specs[t] for t in node.node.intermediates]
-    given = node.activation, residual, node.pads, intermediates, halves
+    fresh = before is not None and node.inputs[:1] == before.outputs[:1]
+    given = node.activation, residual, node.pads, intermediates, halves, fresh
     steps = node.cl_op.steps(Call(node.node.options, inputs, outputs, values.request.target, *given))
     if halves:
         steps = [in_halves(step) if isinstance(step, Launch) else step for step in steps]

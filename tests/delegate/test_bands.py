@@ -29,9 +29,9 @@ _ROWS = 14
 
 @dataclass(frozen=True)
 class Block:
-    """A convolution, a depthwise and a 1x1 one. image: its height, width and channels. first: side and stride of the
-    first window. taps: of the depthwise one, height and width; strides: down and across. zeros: around the first
-    result, at each side. added: whether the image is added to the result. bias: numbers, zeros
+    """A convolution, a depthwise and a 1x1 one of ``columns``, unless that is 0. image: its height, width and channels.
+    first: side and stride of the first window. taps: of the depthwise one, height and width; strides: down and across.
+    zeros: around the first result, at each side. added: whether the image is added to the result. bias: numbers, zeros
     (False) or none.
     """
 
@@ -87,8 +87,9 @@ class Block:
                 )
             ),
         )
-        columns = self.columns, 1, 1, self.hidden * self.multiplier
-        y = self._convolved(g, r, CONV_2D, y, columns, Conv2DOptions(Padding.VALID, 1, 1, **three))
+        if self.columns:
+            columns = self.columns, 1, 1, self.hidden * self.multiplier
+            y = self._convolved(g, r, CONV_2D, y, columns, Conv2DOptions(Padding.VALID, 1, 1, **three))
         if self.added:
             y = g.op(ADD, [x, y], AddOptions(A.NONE))
         return write(model(g.build(y))), [randn(r, self.batch, *self.image)]
@@ -124,6 +125,9 @@ BLOCKS = {
     "no activations": Block(activations=(A.NONE, A.NONE, A.NONE)),
     "24 columns": Block((14, 8, 24), columns=24, added=True),
     "one row": Block((1, 12, 16)),
+    "none after it": Block(columns=0),
+    "none after it, stride 2, zeros": Block((13, 11, 16), zeros=(1, 2, 0, 1), strides=(2, 2), columns=0),
+    "none after it, its input added": Block((14, 8, 48), columns=0, activations=(A.RELU6, A.NONE, A.NONE), added=True),
 }
 OTHERS = {
     "two images": Block(batch=2),

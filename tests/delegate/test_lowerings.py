@@ -19,6 +19,7 @@ from litecl.interpreter.ops.conv_2d import Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import Padding
+from litecl.perf.models.layers import Layers
 from support.by_name import case_of, launches
 from support.lowerings import CPU, GPU, convolution, floats, node
 
@@ -109,6 +110,16 @@ def told(launch: Launch, name: str) -> int:
 
 def planned(table: str, op: str, name: str, target: Target) -> Launch:
     return launches(case_of(table, op, name), target)[-1]
+
+
+@pytest.mark.parametrize("side, ahead", [(14, [2, 0, 0]), (28, [2, 0, 0]), (56, [2, 2, 2])])
+def test_an_image_that_the_node_before_computed_is_prefetched_if_it_is_large(side: int, ahead: list[int]) -> None:
+    """A chain of depthwise convolutions, whose first image comes from outside: rows that each prefetches."""
+    layers = Layers()
+    x = layers.graph.input((1, side, side, 192))
+    for _ in ahead:
+        x = layers.depthwise(x, 1)
+    assert [told(one, "ahead") for one in launches((layers.file(x), [np.zeros((1, side, side, 192))]), CPU)] == ahead
 
 
 @pytest.mark.parametrize("type_", ["INT8", "UINT8"])

@@ -2,7 +2,9 @@
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnect
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import TensorType
-from litecl.perf import contenders
+from litecl.perf import contenders, timing
 from litecl.perf.bench import BenchOptions, bench, profile
 from litecl.perf.feeds import (
     difference,
@@ -63,6 +65,23 @@ def test_turns_alternate_and_tick_once_a_round() -> None:
     stats = in_turns(runs, 3, pause_s=0.0, tick=lambda: calls.append("."))
     assert "".join(calls) == "ab.ab.ab."
     assert [len(s.times_ms) for s in stats] == [3, 3]
+
+
+def test_untimed_calls_follow_a_rest_until_threads_have_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, calls = [0.0], list[str]()
+
+    def lasting(name: str) -> Callable[[], None]:
+        def run() -> None:
+            calls.append(name)
+            now_s[0] += 0.4 * timing.SETTLE_S
+
+        return run
+
+    clock = SimpleNamespace(perf_counter=lambda: now_s[0], sleep=lambda s: calls.append(f"rest {s}, "))
+    monkeypatch.setattr(timing, "time", clock)
+    stats = in_turns([lasting("a"), lasting("b")], 1, pause_s=0.5)
+    assert "".join(calls) == "rest 0.5, aaaarest 0.5, bbbb"  # three last 1.2 SETTLE_S
+    assert [s.times_ms for s in stats] == [pytest.approx([400 * timing.SETTLE_S])] * 2
 
 
 def test_trace_does_not_count_what_a_callee_took() -> None:
