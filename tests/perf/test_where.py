@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.conformance import tflite_micro
+from litecl.conformance import tflite_micro, vela
 from litecl.conformance.runtimes import Suspect, suspect
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ModelError
@@ -351,6 +351,17 @@ def test_vela_places_and_leaves_nodes() -> None:
     placed, left = (observe(specimens.of_case(case), suspect("vela")) for case in cases)
     assert placed is not None and placed.npu and placed.refused is None
     assert left is not None and left.npu is False and left.refused == "Unsupported opType"
+
+
+def test_an_error_of_vela_without_words_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Vela:
+        def main(self, arguments: list[str]) -> int:
+            print("CPU operators = 0 (0.0%)\nNPU operators = 1 (100.0%)")
+            raise AssertionError
+
+    monkeypatch.setattr(vela, "module", Vela)
+    with pytest.raises(LiteclError, match="vela: AssertionError"):
+        vela.place(b"")
 
 
 def test_a_compiler_runs_no_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ def place(content: bytes) -> Placement:
         try:
             error = vela.main([str(path), "--output-dir", folder]) or ""
         except (Exception, SystemExit) as raised:  # of any type
-            error = " ".join(str(raised).split())
+            error = " ".join(str(raised).split()) or type(raised).__name__
     text = "\n".join(lines)
     counts = {name: int(number) for name, number in _COUNTS.findall(text)}
     if error or {*counts} != {"CPU", "NPU"}:
