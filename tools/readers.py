@@ -25,7 +25,7 @@ import numpy as np
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.perf.feeds import labels, random_inputs
-from litecl.where.measure import Measured, measure
+from litecl.where.measure import PACKAGES, Measured, measure
 from litecl.where.observe import apart, run
 from litecl.where.table import CLOSE
 
@@ -65,7 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _table() -> str:
-    readers = [name for name in (*_RUNTIMES, *_OTHERS) if name in _RUNTIMES or find_spec(_OTHERS[name][0])]
+    readers = [name for name in _RUNTIMES if all(map(find_spec, PACKAGES[name]))]
+    readers += [name for name, (module, *_) in _OTHERS.items() if find_spec(module)]
     versions: dict[str, str] = {}
     lines, reasons = [], []
     for file, make in files().items():
