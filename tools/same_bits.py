@@ -1,5 +1,6 @@
 """Compiles models with ``deterministic=True`` for five processors, runs them there (two are emulated by qemu-user), and
-prints whose outputs differ in a bit. FOLDER keeps models, packs and results; a broken-off run resumes.
+prints whose outputs differ in a bit. FOLDER keeps models, inputs and packs: a run that was broken off compiles no model
+again, and other models need another folder.
 
 Usage: PYTHONPATH=tests python -m tools.same_bits FOLDER [MODEL...]
 
