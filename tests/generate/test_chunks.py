@@ -185,15 +185,33 @@ def test_sizes(count: int, wanted: list[int], chunks: Generator, sizes: list[int
     assert (sizes, got.finish, got.timing.decode_tokens) == (wanted, "max_tokens", count)
 
 
-def test_a_stream_that_another_call_leaves_no_room(chunks: Generator, steps: Generator) -> None:
-    pieces = []
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_stream_that_another_call_leaves_no_room(begun: bool, chunks: Generator, steps: Generator) -> None:
+    """It ends with an error: past the last slot, the model would compute a wrong token."""
     for held in chunks.session(), steps.session():
+        held.generate(PROMPT, max_tokens=1)
         stream = held.stream(PROMPT, temperature=1.0, top_k=9, seed=1)
-        pieces.append([next(stream)])
+        if begun:
+            next(stream)
         held.generate()
-        pieces[-1].append(next(stream))
-        assert (pieces[-1][-1].finish, held.room) == ("context", 0)
-    assert [each.token for each in pieces[0]] == [each.token for each in pieces[1]]
+        before = held.tokens
+        with pytest.raises(ModelError, match=f"another call has left {65 if begun else 74} tokens"):
+            next(stream)
+        assert (held.tokens, held.room) == (before, 0)
+        held.rewind(before[:60])
+        assert held.tokens == before[:60]
+        assert held.score([1, 2]) == pytest.approx(chunks.session().score([*before[:60], 1, 2])[-2:], abs=1e-5)
+
+
+def test_a_stream_that_another_call_leaves_no_token(chunks: Generator, tmp_path: Path) -> None:
+    held = chunks.session()
+    held.save(tmp_path / "empty")
+    held.generate(PROMPT, max_tokens=3)
+    stream = held.stream()
+    held.restore(tmp_path / "empty")
+    with pytest.raises(ModelError, match="another call has left 0 tokens"):
+        next(stream)
+    assert [*held.generate(PROMPT, max_tokens=3).tokens] == TEXT[:3]
 
 
 @pytest.mark.parametrize(

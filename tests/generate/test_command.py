@@ -71,7 +71,7 @@ def test_json_is_short(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", str(path), "--tokens", "5,6,7", "--max-tokens", "60", "--json"]) == 0
     printed = capsys.readouterr().out
     assert len(json.loads(printed)["tokens"]) == 60 and len(printed.splitlines()) < 60
-    assert max(len(line) for line in printed.splitlines() if '"tokens": [' not in line) <= 121
+    assert max(len(line) for line in printed.splitlines() if '"tokens": [' not in line) <= 120
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,11 @@ def test_json_is_short(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_json_in_lines(value: Any) -> None:
     expected = json.loads(json.dumps(value).replace("Infinity", "null"))
     assert json.loads(to_json(value)) == expected
+
+
+def test_json_in_lines_after_long_keys() -> None:
+    written = to_json({"key" * 20: {"values": [1, 2, 3], "text": "x" * 40}})
+    assert len(written.splitlines()) == 6 and max(map(len, written.splitlines())) <= 120
 
 
 def test_whole(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

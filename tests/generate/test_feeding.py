@@ -69,6 +69,7 @@ def test_masks_that_cannot_be() -> None:
         values(step(1, local), np.zeros(1), 0, 1, None)
     for entry in (
         Entry("mask", Role.MASK, (1, 2, 3, 9), np.dtype(np.bool_)),
+        Entry("mask", Role.MASK, (1, 1, 1, 9), np.dtype(np.bool_)),
         Entry("mask", Role.MASK, (1, 1, 3, 9), np.dtype(np.int8)),
     ):
         with pytest.raises(ModelError, match=r"^input 'mask': expected a mask"):

@@ -27,16 +27,16 @@ def to_json(data: Any) -> str:
     return _indented(plain(data), "")
 
 
-def _indented(data: Any, indent: str) -> str:
+def _indented(data: Any, indent: str, key: str = "") -> str:
     flat, inner = json.dumps(data), f"{indent}  "
-    if len(inner) + len(flat) <= _WIDTH or not data or not isinstance(data, dict | list):
-        return flat
+    if len(inner) + len(key) + len(flat) <= _WIDTH or not data or not isinstance(data, dict | list):
+        return key + flat
     if isinstance(data, dict):
-        parts = [f"{json.dumps(str(name))}: {_indented(value, inner)}" for name, value in data.items()]
-        return "{" + ",".join(f"\n{inner}{part}" for part in parts) + f"\n{indent}}}"
+        parts = [_indented(value, inner, f"{json.dumps(str(name))}: ") for name, value in data.items()]
+        return key + "{" + ",".join(f"\n{inner}{part}" for part in parts) + f"\n{indent}}}"
     if not any(isinstance(each, dict | list) for each in data):
-        return flat
-    return "[" + ",".join(f"\n{inner}{_indented(each, inner)}" for each in data) + f"\n{indent}]"
+        return key + flat
+    return key + "[" + ",".join(f"\n{inner}{_indented(each, inner)}" for each in data) + f"\n{indent}]"
 
 
 def report_data(report: DelegationReport) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def values(step: Step, tokens: Array, start: int, count: int, window: int | None
             arrays[entry.name] = positions.astype(entry.dtype).reshape(entry.shape)
         elif entry.role is Role.MASK:
             slots = entry.shape[-1]
-            if start < slots == math.prod(entry.shape) and entry.dtype.kind in "bf":
+            if step.width == 1 and start < slots == math.prod(entry.shape) and entry.dtype.kind in "bf":
                 arrays[entry.name] = _masks(slots, entry.dtype)[slots - 1 - start :][:slots].reshape(entry.shape)
             else:
                 arrays[entry.name] = _mask(entry, np.arange(slots) <= positions[:, None])

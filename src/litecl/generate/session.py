@@ -341,7 +341,7 @@ class Session:
                 self._drop_ahead()
                 ahead = self._ahead
             room = self._model.context_length - len(self._tokens) + 1
-            if is_ready and not ahead and room > 0:
+            if is_ready and not ahead:
                 most = room if asked.max_tokens is None else min(room, asked.max_tokens - count)
                 few = min(max(count, _FIRST), _MOST)  # few are in vain if the text ends
                 wanted = most if asked.whole else min(most, few)
@@ -415,7 +415,10 @@ class Session:
         return logits
 
     def _prefill(self) -> None:
-        """Run the model on all tokens but the last."""
+        """Run the model on all tokens but the last. Raises ModelError if another call has left none, or too many."""
+        most = self._model.context_length
+        if not 1 <= len(self._tokens) <= most:
+            raise ModelError(f"another call has left {len(self._tokens)} tokens, expected 1 to {most}")
         if self._held > len(self._tokens):
             self._forget()
         self._held = min(self._held, len(self._tokens) - 1)
