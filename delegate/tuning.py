@@ -13,7 +13,7 @@ from litecl.delegate import disk
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError
 
-_VERSION = 3  # of the file; increment it when changed fields or kernels invalidate older figures
+_VERSION = 4  # of the file; increment it when changed fields or kernels invalidate older figures
 _TILES_VERSION = 1  # of the tiles in it; increment it with the kernels of kernels_cl/local_tile.h
 _MOST = 1e15
 _MOST_COUNT, _MOST_ROWS = 1 << 20, 32

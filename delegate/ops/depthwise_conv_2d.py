@@ -77,7 +77,7 @@ def _near_vectors(g: Geometry, rows: int, pixels: int, vectors: int, target: Tar
     """
     high, wide = (rows - 1) * g.stride_y + g.kernel_height, (pixels - 1) * g.stride_x + g.kernel_width
     vector_bytes = 4 * target.vector_width * (high * wide + rows * pixels)
-    parts = -(-vectors * vector_bytes // target.schedule(_KERNEL).near_bytes)
+    parts = -(-vectors * vector_bytes // max(1, target.schedule(_KERNEL).near_bytes))
     return -(-vectors // max(1, parts))
 
 

@@ -200,7 +200,7 @@ def test_tuning_that_is_no_tuning(filled: Path) -> None:
     assert _made(filled) > 0
     (device,) = devices._DEVICES.values()
     path = filled / f"{disk.key('tuning', device.identity)}.json"
-    for content in (b"[" * 100_000, b'{"version": 3, "tuning": []}', bytes(1 << 20), b"null", b"\x80"):
+    for content in (b"[" * 100_000, b'{"version": 4, "tuning": []}', bytes(1 << 20), b"null", b"\x80"):
         path.write_bytes(content)
         assert load(filled, device.identity) == Tuning()
         assert _made(filled) > 0

@@ -115,6 +115,13 @@ def test_a_tuned_schedule_changes_launches_and_no_result(kernel: str) -> None:
     agrees(case_of(*_FAMILIES[kernel][2]), [CLDelegate(device=device, tuning=tuning, strict=True)])
 
 
+@pytest.mark.parametrize("kernel", _FAMILIES)
+def test_a_schedule_without_memory_for_caches(kernel: str) -> None:
+    target = CpuTarget(4, 3)
+    tuning = tuned(kernel, target, {"near_bytes": 0, "far_bytes": 0})
+    assert shapes(kernel, replace(target, tuning=tuning))
+
+
 def test_tiles_none_of_which_divides_a_panel_have_panels_of_their_own() -> None:
     device = devices.tested()[0]
     tuning = tuned("hybrid_conv_2d", target_of(device), {"tiles": (TileShape(2, 3, 1.0),)})

@@ -58,7 +58,7 @@ def test_what_is_kept_is_found_by_the_same_device_and_driver(tmp_path: Path) -> 
 
 def _content(**changes: object) -> bytes:
     tuning = {"winograd_channels": 64, "small_flops": 1e7, "schedules": {"gemm": asdict(SCHEDULE)}}
-    return json.dumps({"version": 3, "tuning": tuning, "timings": [], **changes}).encode()
+    return json.dumps({"version": 4, "tuning": tuning, "timings": [], **changes}).encode()
 
 
 def _schedules(content: Any) -> bytes:
