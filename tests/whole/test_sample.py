@@ -94,3 +94,13 @@ def test_its_language_model_in_litert(made: sample.Sample) -> None:
     given["mask"][..., 1:] = -np.inf
     assert expected is not None
     np.testing.assert_allclose(runner(**given)["logits"].reshape(-1), expected[0], rtol=1e-4, atol=1e-4)
+
+
+def test_files_of_others_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tokenizer.json").write_text("mine")
+    assert main(["sample", str(tmp_path)]) != 0
+    assert "tokenizer.json: it is not the sample's" in capsys.readouterr().err
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("tokenizer.json", "mine")]
+    (tmp_path / "tokenizer.json").unlink()
+    for _ in range(2):  # its own are written anew
+        assert main(["sample", str(tmp_path)]) == 0

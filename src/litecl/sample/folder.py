@@ -1,13 +1,18 @@
 """Writes the sample: the model, one image, and images with their digits."""
 
+import errno
+import os
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from io import BytesIO
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from litecl.generate.litertlm import Section, packed, written
 from litecl.interpreter.file.writer import write as write_model
-from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Model, Signature
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
@@ -15,7 +20,7 @@ from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.interpreter.whole_files import put, put_text, whole_file
+from litecl.interpreter.whole_files import put
 from litecl.perf.models.build import Graph, model
 from litecl.sample import words
 from litecl.sample.causal_lm import CausalLM
@@ -55,25 +60,35 @@ class Sample:
 def write(folder: Path) -> Sample:
     """Train the model, in a few seconds, and write all files to a folder, creating it if needed.
 
-    All seeds are fixed; another version of numpy may round weights differently. Raises OSError.
+    All seeds are fixed; another version of numpy may round weights differently. Raises OSError, FileExistsError for a
+    file of one of the names with another content, which stays as it is.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     unseen = draw(_UNSEEN, _SEEDS[0])
-    sample = Sample(*(folder / name for name in _NAMES), shown=int(unseen.digits[0]))
-    write_file(_model(train(draw(_TRAINING, _SEEDS[1]), _SEEDS[2])), sample.model)
-    with whole_file(sample.image) as file:
-        np.save(file, unseen.pixels[:1])
-    with whole_file(sample.images) as file:
-        np.savez(file, image=unseen.pixels)
-    put_text(sample.digits, "".join(f"{digit}\n" for digit in unseen.digits))
-    language_model, tokenizer = write_model(_language_model()), words.tokenizer()
-    put(sample.language_model, language_model)
-    put_text(sample.tokenizer, tokenizer)
-    put_text(sample.config, words.config())
-    parts = {"metadata": words.metadata(), "JSON tokenizer": packed(tokenizer.encode()), "model": language_model}
+    language_model, tokenizer = write_model(_language_model()), words.tokenizer().encode()
+    parts = {"metadata": words.metadata(), "JSON tokenizer": packed(tokenizer), "model": language_model}
     types = {"model": "prefill_decode"}
-    put(sample.bundle, written([Section(kind, types.get(kind, ""), memoryview(part)) for kind, part in parts.items()]))
-    return sample
+    sections = [Section(kind, types.get(kind, ""), memoryview(part)) for kind, part in parts.items()]
+    contents = (
+        write_model(_model(train(draw(_TRAINING, _SEEDS[1]), _SEEDS[2]))),
+        _saved(partial(np.save, arr=unseen.pixels[:1])),
+        _saved(partial(np.savez, image=unseen.pixels)),
+        "".join(f"{digit}\n" for digit in unseen.digits).encode(),
+        *(language_model, tokenizer, words.config().encode(), written(sections)),
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / name for name in _NAMES]
+    for path, content in zip(paths, contents, strict=True):
+        if os.path.lexists(path) and not (path.is_file() and path.read_bytes() == content):
+            raise FileExistsError(errno.EEXIST, "it is not the sample's, which would replace it", str(path))
+    for path, content in zip(paths, contents, strict=True):
+        put(path, content)
+    return Sample(*paths, shown=int(unseen.digits[0]))
+
+
+def _saved(save: Callable[[IO[bytes]], object]) -> bytes:
+    file = BytesIO()
+    save(file)
+    return file.getvalue()
 
 
 def _language_model() -> Model:
