@@ -25,6 +25,8 @@ from litecl.interpreter.errors import DelegateError, DeviceNotFound
 
 _NAME = "native"
 _ACROSS = "__ARM_FEATURE_MVE"  # Helium
+_PAIRS = {8: "__AVX2__", 4: "__SSSE3__"}  # by floats in a register: products of bytes, added in pairs
+_FOURS = "__AVXVNNI__"  # the same in fours
 _WIDTHS = (  # floats in a register; the last are microcontrollers
     *(("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4), (_ACROSS, 4)),
     *(("__wasm_simd128__", 4), ("__ILP32__", 1)),
@@ -79,7 +81,13 @@ class NativeFound:
         width = next((width for macro, width in _WIDTHS if macro in macros), 4)
         turns = not _IN_TURNS.isdisjoint(macros)
         across = _ACROSS in macros
-        return CpuTarget(width, self.threads, local_mem_bytes=_LOCAL_BYTES, takes_turns=turns, sums_across=across)
+        return CpuTarget(
+            *(width, self.threads),
+            local_mem_bytes=_LOCAL_BYTES,
+            takes_turns=turns,
+            sums_across=across,
+            signed_rows=_PAIRS.get(width) in macros and _FOURS not in macros,
+        )
 
     def steadied(self) -> Self:
         """Return the same, computing the same bits as every other processor. Raises DelegateError if this can't."""
