@@ -32,14 +32,17 @@ class Libraries:
     objects that need not be compiled, or None.
 
     loaded: the number of objects and libraries read, not made. origin: the source of the libraries, for people;
-    empty for the compiler.
+    empty for the compiler alone.
     """
 
     origin = ""
 
     def __init__(self, compiler: Compiler, macros: Defines, directory: Path | None, ahead: Ahead | None = None) -> None:
         self._compiler, self._macros, self._directory, self._ahead = compiler, macros, directory, ahead
-        self._identity = (*compiler.identity, *(ahead.compiler.target if ahead else ()))
+        self._identity = compiler.identity
+        if ahead is not None:
+            self._identity = (*compiler.identity, *ahead.compiler.target)
+            self.origin = f"kernels compiled ahead for {ahead.compiler.processor} where there are any"
         self._libraries: dict[str, ctypes.CDLL] = {}
         self._making = fork.Section(needs_runtime=False)  # one thread at a time compiles; others wait for its result
         self.loaded = 0

@@ -55,6 +55,7 @@ def _compiled(cache: Path, **options: object) -> int:
     steps = list[BuildStep]()
     interpreter = native(MODEL, num_threads=1, cache_dir=cache, progress=steps.append, **options)
     np.testing.assert_allclose(run(interpreter, X), run(reference(MODEL), X), rtol=1e-5)
+    assert ("compiled ahead for" in str(interpreter.delegation_report())) == (not options)
     return max((step.total for step in steps), default=0)
 
 
