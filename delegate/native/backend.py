@@ -10,7 +10,7 @@ from litecl.delegate.backend.protocols import Description, FoundDevice
 from litecl.delegate.backend.sources import Defines
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.cpu.target import CpuTarget
-from litecl.delegate.native import compiler
+from litecl.delegate.native import ahead, compiler
 from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.execution import NativeExecution
 from litecl.delegate.native.library import Libraries
@@ -63,8 +63,9 @@ class NativeFound:
     def describe(self) -> Description:
         """Return its description for people."""
         memory, version = 2 * limits.MOST_BYTES, self.compiler.version
+        origin = f"; kernels compiled ahead for {self.ahead.compiler.processor}" if self.ahead else ""
         return Description(
-            platform=f"{version}, {self.compiler.source}",
+            platform=f"{version}, {self.compiler.source}{origin}",
             driver=version,
             type="CPU",
             compute_units=self.threads,
@@ -102,7 +103,12 @@ class NativeFound:
 
     def libraries(self, directory: Path | None) -> Libraries:
         """Return the regions' libraries. directory: their cache, or None."""
-        return Libraries(self.compiler, self.macros, directory)
+        return Libraries(self.compiler, self.macros, directory, self.ahead)
+
+    @property
+    def ahead(self) -> ahead.Ahead | None:
+        """Return the objects compiled ahead for this processor, if any may be used."""
+        return None if self.steady else ahead.suitable(self.compiler)
 
     @property
     def macros(self) -> Defines:
