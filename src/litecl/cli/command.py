@@ -37,11 +37,12 @@ _LONG_S = 2.0  # report compiling that takes longer
 
 @dataclass(frozen=True)
 class Output:
-    """A command's output. data: for programs. view: for people."""
+    """A command's output. data: for programs. view: for people. page: makes its page, by default of the view."""
 
     data: Any
     view: Sequence[RenderableType]
     exit_code: int = 0
+    page: Callable[[], str] | None = None
 
 
 def model_argument(parser: argparse.ArgumentParser) -> None:

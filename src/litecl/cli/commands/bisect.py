@@ -26,11 +26,9 @@ from litecl.cli.command import (
     progress,
 )
 from litecl.cli.halves import halves_data, halves_view
-from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import line, number, shape, table, titled
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
-from litecl.interpreter.whole_files import put_text
 from litecl.perf.environment import plain
 
 HELP = "find the first operator that computes a wrong result from right inputs"
@@ -75,7 +73,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=_folder, metavar="DIR", help="write the smallest faulty model to this folder"
     )
-    parser.add_argument("--page", type=OutputFile(), metavar="FILE.html", help="write the result as a page")
     numbers_argument(parser)
     device_arguments(parser)
     parser.set_defaults(dynamic_range=None)  # by default, bisect chooses it to match the runtimes
@@ -110,12 +107,9 @@ def run(args: argparse.Namespace) -> Output:
     files = [] if bisection.fault is None or args.output is None else write_case(bisection, args.output)
     again = command(bisection, args.output) if files else ""
     data = _data(bisection) | {"files": [*map(str, files)], "command": again}
-    if args.page is not None:
-        put_text(args.page, page(str(args.model), plain(data)))
-        files.append(args.page)
     written = [Text(str(path)) for path in files] + ([Text(f"To reproduce: {again}")] if again else [])
     view = [*numbers_view(args.numbers), *_view(bisection), *halves_view(bisection.halves), *written]
-    return Output(data, view, int(bisection.verdict != "right"))
+    return Output(data, view, int(bisection.verdict != "right"), lambda: page(str(args.model), plain(data)))
 
 
 def _data(bisection: Bisection) -> dict[str, Any]:

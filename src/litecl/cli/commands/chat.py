@@ -32,6 +32,7 @@ echo "Why is the sky blue?" | litecl chat model.litertlm
 litecl chat model.litertlm --messages conversation.json --tools tools.json --json
 litecl chat model.tflite --tokenizer tokenizer.json --template chat_template.jinja
 """
+PAGE = False
 _NOTE = """\
 Each line is a message. Ctrl-C ends a reply, Ctrl-D the conversation; /reset begins a new one. If stdin is no terminal,
 all of it is one message. Replies go to stdout, thinking and figures to stderr; with --json all is one object on stdout.

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> Output:
     for path in args.output:
         put_text(path, page(plain(data)) if path.suffix.lower() == ".html" else to_json(data) + "\n")
     view = [*numbers_view(args.numbers), *_view(data), *(Text(str(path)) for path in args.output)]
-    return Output(data, view, int(not result.is_within(args.relative)))
+    return Output(data, view, int(not result.is_within(args.relative)), lambda: page(plain(data)))
 
 
 def _view(data: Mapping[str, Any]) -> list[RenderableType]:

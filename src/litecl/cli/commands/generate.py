@@ -29,6 +29,7 @@ litecl generate model.tflite --tokenizer tokenizer.json --prompt "Once" --stop "
 litecl generate model.tflite --tokens 2,651,1902 --json        # without a tokenizer
 cat question.txt | litecl generate model.litertlm --prompt -
 """
+PAGE = False
 _NOTE = "The text goes to stdout as it comes, figures to stderr; with --json all is one object on stdout."
 
 

@@ -44,6 +44,7 @@ litecl serve model.tflite --batch 1 --device pocl --require-device
 litecl serve model.litertlm --sessions 8
 litecl serve model.tflite --generate --tokenizer tokenizer.json --template chat_template.jinja
 """
+PAGE = False
 _MS = 1e3
 _BATCH, _SESSIONS = 32, 4
 

@@ -158,7 +158,8 @@ def run(args: argparse.Namespace) -> Output:
     view = [*numbers_view(args.numbers), *(part for device in results for part in _summary(device))]
     view += [_shown(part) for part in tables(result) if part.title.startswith(_SHOWN)]
     view += [Text(note) for note in notes]
-    return Output(result.to_dict(), [*view, Text(sentence(result))], int(result.failed))
+    view.append(Text(sentence(result)))
+    return Output(result.to_dict(), view, int(result.failed), lambda: verified.to_html(result))
 
 
 def _table(args: argparse.Namespace) -> Output:
