@@ -1,6 +1,7 @@
 """``--page``: a command's tables as a page."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -8,6 +9,9 @@ from rich.text import Text
 
 from litecl.delegate import DelegationReport
 from litecl.report.sheet import Part, Sheet, sheet
+
+_REPORT = "where nodes run"
+_TITLED = Table | DelegationReport
 
 
 def page(command: str, title: str, view: Sequence[RenderableType]) -> str:
@@ -23,9 +27,12 @@ def _parts(view: Sequence[RenderableType], title: str = "") -> Iterator[Part]:
         if isinstance(each, Table):
             rows = zip(*([*map(_text, column.cells)] for column in each.columns), strict=True)
             yield Part(title, tuple(str(column.header) for column in each.columns), tuple(rows))
-        elif isinstance(each, Group | DelegationReport):
-            yield from _parts((each if isinstance(each, Group) else each.__rich__()).renderables)
-        elif not isinstance(view[position + 1] if position + 1 < len(view) else None, Table):
+        elif isinstance(each, DelegationReport):
+            *lines, nodes = each.__rich__().renderables
+            yield from (replace(part, lead=". ".join(map(_text, lines))) for part in _parts([nodes], title or _REPORT))
+        elif isinstance(each, Group):
+            yield from _parts(each.renderables)
+        elif not isinstance(view[position + 1] if position + 1 < len(view) else None, _TITLED):
             yield Part(_text(each))
         title = _text(each) if isinstance(each, Text) else ""
 
