@@ -34,7 +34,9 @@ def answer_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--draw", type=OutputFile(), metavar="FILE.png", help="write the input image with the boxes of a detector"
     )
-    group.add_argument("--least", type=float, default=0.5, metavar="SCORE", help="of the boxes to show (default: 0.5)")
+    group.add_argument(
+        "--least", type=float, default=0.5, metavar="SCORE", help="lowest score of the boxes to show (default: 0.5)"
+    )
 
 
 def refuse_with_many(args: argparse.Namespace) -> None:

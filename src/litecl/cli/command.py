@@ -76,25 +76,27 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[NAME=]FILE",
         help="the value of an input: a .npy, .npz or .raw file, an image, a sound (.wav, .flac, .mp3, .ogg), or a "
-        "folder with one per input (default: random)",
+        "folder with one per input; may be repeated (default: random)",
     )
     shape_argument(parser, "--shape")
     parser.add_argument(
         "--mean",
         type=float,
-        help="subtracted from the pixels of an image for a float input (default: by the file's metadata, or 127.5)",
+        help="number to subtract from an image's pixels for a float input (default: by the file's metadata, or 127.5)",
     )
-    parser.add_argument("--std", type=_divisor, help="divisor of the pixels (default: like the mean)")
+    parser.add_argument("--std", type=_divisor, help="number to divide the pixels by (default: like the mean)")
     parser.add_argument(
         "--rate",
         type=positive,
         metavar="HZ",
-        help="of the sound that the model takes (default: by the file's metadata, or 16000)",
+        help="sample rate of the sound that the model takes (default: by the file's metadata, or 16000)",
     )
     parser.add_argument(
         "--features", metavar="FILE", help="a .tflite model that makes the features of a sound, window by window"
     )
-    parser.add_argument("--hop-ms", type=float, default=20.0, metavar="MS", help="from window to window (default: 20)")
+    parser.add_argument(
+        "--hop-ms", type=float, default=20.0, metavar="MS", help="time from one window to the next (default: 20)"
+    )
     parser.add_argument("--random", type=int, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
 
 
@@ -198,6 +200,7 @@ def device_arguments(
         if option.name in several:
             kind, default = kind | {"action": "append"}, []
         flag, text = option.metadata["flag"], option.metadata["help"]
+        text += "; may be repeated" if option.name in several else ""
         group.add_argument(flag, dest=option.name, default=default, help=text, **kind)
     if cpu:
         runtime.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")

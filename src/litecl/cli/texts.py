@@ -17,7 +17,7 @@ SAMPLING = (
     ("--temperature", float, "0 takes the most likely token (default: the file's, else 0)"),
     ("--top-k", int, "draw from the N most likely tokens"),
     ("--top-p", float, "draw from the most likely tokens whose probabilities add up to this"),
-    ("--repetition-penalty", float, "above 1: make earlier tokens less likely"),
+    ("--repetition-penalty", float, "a number above 1 makes earlier tokens less likely"),
     ("--seed", int, "seed of sampling; the same seed gives the same text"),
 )
 

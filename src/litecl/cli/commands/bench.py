@@ -61,7 +61,7 @@ _LEAST_S = 0.5  # unless --runs is given: long enough to average over short dist
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument(
-        "model", type=model_file, nargs="+", metavar="MODEL", help=f"{A_MODEL}, or a folder of files; or several"
+        "model", type=model_file, nargs="+", metavar="MODEL", help=f"{A_MODEL}, or a folder of files; may be repeated"
     )
     input_arguments(parser)
     numbers_argument(parser)

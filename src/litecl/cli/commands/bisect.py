@@ -48,8 +48,15 @@ _RUNTIMES = (
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     model_argument(parser)
-    parser.add_argument("--suspect", default="device", metavar="RUNTIME", help=f"{_RUNTIMES}; default: device")
-    parser.add_argument("--reference", default="interpreter", metavar="RUNTIME", help="the same; default: interpreter")
+    parser.add_argument(
+        "--suspect", default="device", metavar="RUNTIME", help=f"the runtime to examine: {_RUNTIMES} (default: device)"
+    )
+    parser.add_argument(
+        "--reference",
+        default="interpreter",
+        metavar="RUNTIME",
+        help="the runtime to compare it with, one of the same (default: interpreter)",
+    )
     parser.add_argument(
         "--fp16",
         choices=[*EMULATED.values()],

@@ -57,7 +57,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="write a page (.html) or its figures (.json); may be repeated",
+        help="write the result as a page (.html) or as JSON (.json); may be repeated",
     )
 
 

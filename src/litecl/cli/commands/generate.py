@@ -42,7 +42,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     given.add_argument("--tokens", type=_numbers, metavar="N,N,...", help="the prompt as token numbers")
     sampling_arguments(parser, max_tokens=128)
     parser.add_argument("--whole", action="store_true", help="generate in one invoke, for temperature 0 or a top-k")
-    parser.add_argument("--log-probs", action="store_true", help="with --json: log probabilities of every token")
+    parser.add_argument(
+        "--log-probs", action="store_true", help="with --json, add the log probabilities of every token"
+    )
 
 
 def run(args: argparse.Namespace) -> Output:

@@ -48,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=OutputFile(*_ENDINGS),
         metavar="FILE",
-        help="write the page (.html) or its figures (.json); may be repeated",
+        help="write the result as a page (.html) or as JSON (.json); may be repeated",
     )
     parser.add_argument(
         "--against", type=peer_name, choices=list(PEERS), help="measure this runtime too, with one thread and with all"
