@@ -81,7 +81,8 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
     shape_argument(parser, "--shape")
     parser.add_argument(
         "--mean",
-        type=float,
+        type=finite,
+        metavar="MEAN",
         help="number to subtract from an image's pixels for a float input (default: by the file's metadata, or 127.5)",
     )
     parser.add_argument("--std", type=_divisor, help="number to divide the pixels by (default: like the mean)")
@@ -95,9 +96,9 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
         "--features", metavar="FILE", help="a .tflite model that makes the features of a sound, window by window"
     )
     parser.add_argument(
-        "--hop-ms", type=float, default=20.0, metavar="MS", help="time from one window to the next (default: 20)"
+        "--hop-ms", type=milliseconds, default=20.0, metavar="MS", help="time from one window to the next (default: 20)"
     )
-    parser.add_argument("--random", type=int, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
+    parser.add_argument("--random", type=count, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
 
 
 def shape_argument(parser: argparse.ArgumentParser, flag: str) -> None:
@@ -261,6 +262,16 @@ def number(text: str, expected: str, fits: Callable[[float], bool]) -> float:
 
 def _divisor(text: str) -> float:
     return number(text, "a number other than 0", lambda value: value != 0 and math.isfinite(value))
+
+
+def finite(text: str) -> float:
+    """Parse a finite number."""
+    return number(text, "a finite number", math.isfinite)
+
+
+def tolerance(text: str) -> float:
+    """Parse an allowed error."""
+    return number(text, "a number of 0 or more", lambda value: value >= 0)
 
 
 def seconds(text: str) -> float:

@@ -15,6 +15,7 @@ from litecl.bisection.search import Fault
 from litecl.bisection.tolerance import Error
 from litecl.cli.command import (
     Output,
+    count,
     device_arguments,
     device_options,
     folder,
@@ -24,6 +25,7 @@ from litecl.cli.command import (
     numbers_argument,
     numbers_view,
     progress,
+    tolerance,
 )
 from litecl.cli.halves import halves_data, halves_view
 from litecl.cli.tables import line, number, shape, table, titled
@@ -66,14 +68,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     input_arguments(parser)
     parser.add_argument(
         "--relative",
-        type=float,
+        type=tolerance,
         metavar="X",
         help="allowed error of floats, relative to the largest magnitude in their tensor (default: 1e-4; in halves "
         "0.01)",
     )
     parser.add_argument(
         "--steps",
-        type=int,
+        type=count,
         metavar="N",
         help="allowed error of integers, in steps (default: 0 for litecl's devices, else 1)",
     )

@@ -8,7 +8,15 @@ from typing import Any, get_args
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, given_inputs, input_arguments, model_file, numbers_argument, numbers_view
+from litecl.cli.command import (
+    Output,
+    given_inputs,
+    input_arguments,
+    model_file,
+    numbers_argument,
+    numbers_view,
+    tolerance,
+)
 from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import line, lines, number, table, titled, to_json
 from litecl.diff.compare import diff_models
@@ -38,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     input_arguments(parser)
     parser.add_argument(
         "--relative",
-        type=float,
+        type=tolerance,
         default=0.0,
         metavar="X",
         help="allowed relative RMS error of outputs for exit code 0 (default: 0)",
