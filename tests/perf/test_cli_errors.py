@@ -239,3 +239,22 @@ def test_files_without_a_value(
 ) -> None:
     content(tmp_path / name)  # writes it
     assert said in _error(capsys, "run", str(path), "--input", str(tmp_path / name))["message"]
+
+
+@pytest.mark.parametrize("command", ["chat {}", "generate {} --prompt -"])
+def test_a_closed_stdin_is_an_empty_text(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tokenizers")
+    sample.write(tmp_path)
+    monkeypatch.setattr("sys.stdin", None)
+    error = _error(capsys, *command.format(tmp_path / "language_model.litertlm").split())
+    assert "got an empty one" in error["message"]
+
+
+def test_an_empty_folder_of_inputs_leaves_nothing(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    error = _error(capsys, "run", path, "--inputs", tmp_path / "empty", "-o", tmp_path / "out")
+    assert "expected files in this folder, found none" in error["message"] and not (tmp_path / "out").exists()

@@ -69,6 +69,11 @@ def sampling_arguments(parser: argparse.ArgumentParser, max_tokens: int) -> None
         parser.add_argument(flag, type=kind, metavar="N" if kind is int else "X", help=text)
 
 
+def read_stdin() -> str:
+    """Return all of stdin; nothing if the shell has closed it."""
+    return sys.stdin.read() if sys.stdin else ""
+
+
 def generator_of(args: argparse.Namespace, building: Any) -> Generator:
     """Load the model. building: a progress callback."""
     files = {"tokenizer": args.tokenizer, "embedder": args.embedder, "template": getattr(args, "template", None)}

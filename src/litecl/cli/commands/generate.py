@@ -12,6 +12,7 @@ from litecl.cli.texts import (
     generator_of,
     lines,
     model_arguments,
+    read_stdin,
     sampling_arguments,
     sampling_options,
 )
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> Output:
 def _prompt(args: argparse.Namespace) -> Any:
     if args.prompt is None:
         return args.tokens
-    text = sys.stdin.read() if args.prompt == "-" else args.prompt
+    text = read_stdin() if args.prompt == "-" else args.prompt
     if not text:
         raise ModelError("--prompt: expected a text, got an empty one")
     return text
