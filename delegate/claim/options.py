@@ -122,7 +122,7 @@ class CLOptions:
     deny_ops: Collection[str] | None = None
     deny_nodes: Collection[int | tuple[int, int]] | None = None
     cache_dir: str | PathLike[str] | None = field(
-        default="auto", metadata=_flag("--cache", "folder of compiled programs (default: see `litecl cache`)")
+        default="auto", metadata=_flag("--cache", "folder of compiled programs (default: the user's cache)")
     )
     compiler: str | PathLike[str] | None = field(
         default=None, metadata=_flag("--compiler", "the clang (16 or newer) for the processor", "PATH")

@@ -86,9 +86,11 @@ def _job(args: argparse.Namespace) -> Job:
     files = [file for pattern in args.inputs for file in _files(pattern)]
     if args.rows and len(files) != 1:
         raise ModelError(f"--rows: expected one .npy file, got {len(files)}")
-    for name in {*files}.intersection(args.inputs):  # a pattern without a match, too
+    for name in {*files}.intersection(args.inputs):  # a pattern without a match and an empty folder, too
         if not Path(name).exists():
             raise ModelError(f"--inputs: {name}: No such file")
+        if Path(name).is_dir():
+            raise ModelError(f"--inputs: {name}: expected files in this folder, found none")
     devices = args.devices if args.devices in (None, "all") else tuple(map(_device, args.devices.split(",")))
     options = {name: value for name, value in device_options(args).items() if value is not None and name != "device"}
     options |= {"device": args.device if devices is None else devices, "cpu": args.cpu, "signature": args.signature}

@@ -33,7 +33,7 @@ def names_of(given: Sequence[str], known: Table) -> list[str]:
 
 def shown_nodes(nodes: Sequence[str]) -> str:
     """Return nodes as text; the first ones and their number if there are many."""
-    return " ".join(nodes if len(nodes) <= _MOST else [*nodes[: _MOST - 1], f"... {len(nodes)}"])
+    return " ".join(nodes if len(nodes) <= _MOST else [*nodes[: _MOST - 1], f"... ({len(nodes)} in all)"])
 
 
 def notes(places: Sequence[Place], names: Sequence[str]) -> list[RenderableType]:

@@ -28,6 +28,7 @@ litecl trace model.tflite --runs 20 -o trace.json
 litecl trace model.tflite --input image=photo.jpg --threads 1 -o trace.json
 litecl trace model.tflite --device pocl -o trace.json --json
 """
+PAGE = False  # Perfetto shows the trace
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
