@@ -204,10 +204,13 @@ def test_an_operator_that_a_runtime_lacks_is_refused_of_every_kind() -> None:
 
 def test_a_table_is_written_and_read(tmp_path: Path) -> None:
     runtime = Runtime("r", "package", "1", "2026-11-29", "a processor", 2)
-    seen = [_SEEN, replace(_SEEN, kind="NEG | int8[1] | int8[1] | ", refused="no kernel")]
+    refused = replace(_SEEN, name="folder/a.tflite#3", kind="NEG | int8[1] | int8[1] | ", refused="no kernel")
+    seen = [_SEEN, refused, replace(_SEEN, name="b.tflite#0")]
     known = Table().with_runtime(runtime, recorded((one, False) for one in seen))
     table.write(known, path := tmp_path / "table.json")
     assert table.read(path) == known
+    assert known.kinds[refused.kind]["r"].nodes == (refused.name,)
+    assert known.models("r") == ["b.tflite", "folder/a.tflite"]
     assert table.read(path).with_runtime(runtime, {}).kinds == {}
     for other in (b'{"kind": "other"}', b"PK\xff\x00", b""):
         path.write_bytes(other)
@@ -257,6 +260,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [r["name"] for r in answer["runtimes"]] == ["tflite_micro", "litert"]
     assert answer["nodes"][0]["op"] == "MUL" and {*answer["nodes"][0]["runtimes"]} == {"tflite_micro", "litert"}
     assert "nodes by runtime" in text(capsys, "where", path)
+    assert "nothing to measure with: edgetpu_compiler" in text(
+        capsys, "where", path, "--runtime", "edgetpu", "--measure"
+    )
     assert "expected one of litert" in failure(capsys, "where", path, "--runtime", "other")
     assert "expected --table FILE" in failure(capsys, "verify", "--models", path)
 
@@ -373,7 +379,9 @@ def test_a_compiler_runs_no_checks(tmp_path: Path, capsys: pytest.CaptureFixture
         "vela": PLACED,
         "edgetpu": PLACED,
     }
-    assert [(one["runtime"], one["placed"]) for one in answer["measured"]] == [("vela", "1 operator on the NPU")]
+    compiled, listed = answer["measured"]
+    assert (compiled["runtime"], compiled["placed"]) == ("vela", "1 operator on the NPU")
+    assert (listed["runtime"], listed["installed"]) == ("edgetpu", False)
 
 
 @pytest.mark.nightly
