@@ -26,8 +26,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.perf.feeds import labels, random_inputs
 from litecl.where.measure import PACKAGES, Measured, measure
-from litecl.where.observe import apart, run
-from litecl.where.table import CLOSE
+from litecl.where.observe import CLOSE, apart, run
 
 _HEADING = "## In other programs\n"
 _TEXT = """

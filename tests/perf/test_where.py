@@ -1,5 +1,6 @@
 """``litecl where``: kinds of nodes, the table of what runtimes do with them, and what it says of a model."""
 
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -127,6 +128,20 @@ class _Off(Interpreter):
         return value + value.dtype.type(1)
 
 
+class _Unsteady(Interpreter):
+    """Every instance has other results."""
+
+    instances = itertools.count()
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._number = next(self.instances)
+
+    def get_tensor(self, tensor_index: int, *args: object) -> Array:
+        value = np.array(super().get_tensor(tensor_index))
+        return value + value.dtype.type(self._number)
+
+
 class _Refusing(Interpreter):
     def allocate_tensors(self) -> None:
         raise RuntimeError("no kernel\nfor this")
@@ -137,7 +152,9 @@ def test_what_a_runtime_does_is_seen() -> None:
     right = observe(specimen, _suspect(lambda content: Interpreter(model_content=content)))
     off = observe(specimen, _suspect(lambda content: _Off(model_content=content)))
     refused = observe(specimen, _suspect(lambda content: _Refusing(model_content=content)))
-    assert right is not None and right.refused is None and right.numbers and not right.differing
+    assert right is not None and right.refused is None and right.numbers and not right.differing and not right.wrong
+    unsteady = observe(specimen, _suspect(lambda content: _Unsteady(model_content=content)))
+    assert unsteady is not None and "change from run to run" in unsteady.wrong
     assert off is not None and off.differing == off.numbers and (off.steps or off.relative)
     assert refused is not None and refused.refused == "no kernel"
 

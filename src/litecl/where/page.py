@@ -8,7 +8,8 @@ from pathlib import Path
 from litecl.where import edgetpu
 from litecl.where.kinds import Kind, type_of
 from litecl.where.measure import PACKAGES
-from litecl.where.table import CLOSE, FAR, FEWEST, Record, Table, shipped
+from litecl.where.observe import CLOSE
+from litecl.where.table import FAR, FEWEST, Record, Table, shipped
 
 _INDICES = ("int32", "int64")
 _HEAD = """\

@@ -13,13 +13,12 @@ from litecl.interpreter.errors import ModelError, brief
 from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import put_text
 from litecl.where.kinds import Kind
-from litecl.where.observe import Seen
+from litecl.where.observe import CLOSE, Seen
 from litecl.where.specimens import model_of
 
 SCHEMA = 1
 KIND = "litecl where"
 FEWEST = 1000  # numbers to compare before the table says how far results may be off
-CLOSE = 1e-4  # relative difference of floats that counts as rounding; longer sums round more than those of cases
 FAR = 0.1  # relative difference beyond which the table sets no limit
 _MESSAGE = 160
 _LACKS = (
@@ -43,9 +42,9 @@ class Record:
 
     cases; refused: of these, with the first message; died: that ended the process. version: the highest that ran.
     numbers: compared, without special cases; differing: of these; steps, relative: the largest difference; wrong: cases
-    with another shape, infinities or NaN. special: cases with NaN, infinities or extreme numbers that differ. npu, cpu:
-    cases that a compiler places on its NPU, and leaves to the CPU, with the first reason as message. nodes: the cases
-    that were cut out of models, as MODEL#NODE.
+    with another shape, infinities or NaN, or changing results. special: cases with NaN, infinities or extreme numbers
+    that differ. npu, cpu: cases that a compiler places on its NPU, and leaves to the CPU, with the first reason as
+    message. nodes: the cases that were cut out of models, as MODEL#NODE.
     """
 
     cases: int = 0
