@@ -107,19 +107,14 @@ def _is_large(model: Model) -> bool:
 
 
 def varied(specimens: Sequence[Specimen]) -> list[Specimen]:
-    """Return a few specimens of every kind, of different models, those with the most results."""
+    """Return a few specimens of every kind, of different models."""
     chosen: dict[str, list[Specimen]] = {}
-    for specimen in sorted(specimens, key=_results, reverse=True):
+    for specimen in specimens:
         alike = chosen.setdefault(str(kind_of(specimen.graph, specimen.graph.nodes[0])), [])
         models = {model_of(other.name) for other in alike}
         if len(alike) < _MOST_OF_A_KIND and model_of(specimen.name) not in models:
             alike.append(specimen)
     return [specimen for alike in chosen.values() for specimen in alike]
-
-
-def _results(specimen: Specimen) -> int:
-    specs = [specimen.graph.tensors[t] for t in specimen.graph.outputs]
-    return sum(spec.size for spec in specs if spec.shape is not None)
 
 
 def save(specimens: Sequence[Specimen], folder: Path) -> list[str]:
