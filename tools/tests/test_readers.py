@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from litecl.where.measure import Measured
 from tools import readers
 
 _ANSWER = {"outputs": {"y": {"wrong": "", "steps": 0, "relative": 0}}}
@@ -39,5 +40,5 @@ def test_a_runtime_that_dies_has_no_version(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(readers, "_RUNTIMES", ("litert",))
     monkeypatch.setattr(readers, "PACKAGES", {"litert": ["numpy"]})
     monkeypatch.setattr(readers, "files", lambda: {"a": lambda: b""})
-    monkeypatch.setattr(readers, "measure", lambda *_: readers.Measured("litert", "", "its process died", {}))
+    monkeypatch.setattr(readers, "measure", lambda *_: Measured("litert", "", "its process died", {}))
     assert readers._table().startswith("| file | litert |\n|---|---|\n| a | no |\n")

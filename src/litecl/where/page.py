@@ -60,6 +60,10 @@ litecl's own to the file that it writes.
 The names are those of `--runtime`. `pip install` the package to run `--measure` on it.
 
 """
+_MODELS = """
+Besides the cases, they were given nodes of these models of public repositories:
+
+"""
 _OPERATORS = """
 ## The Edge TPU
 
@@ -83,7 +87,18 @@ def markdown(table: Table) -> str:
     names = [*table.runtimes]
     operators = [*_lines(("operator", "types", *names), _rows(table, names))]
     limits = "\n".join(f"| {', '.join(ops)} | {'; '.join(texts)} |" for texts, ops in _limits().items())
-    return head + "\n".join(runtimes) + "\n" + _OPERATORS.replace("{limits}", limits) + "\n".join(operators) + "\n"
+    models = "\n".join(_lines(("repository", "models"), _models(table)))
+    return (
+        head
+        + "\n".join(runtimes)
+        + "\n"
+        + _MODELS
+        + models
+        + "\n"
+        + _OPERATORS.replace("{limits}", limits)
+        + "\n".join(operators)
+        + "\n"
+    )
 
 
 def _limits() -> Mapping[tuple[str, ...], list[str]]:
@@ -105,6 +120,14 @@ def _runtimes(table: Table) -> Iterator[Sequence[str]]:
     packages = {module: package for each in PACKAGES.values() for module, package in each.items()}
     for r in table.runtimes.values():
         yield r.name, packages.get(r.package, r.package), r.version, r.processor, r.date, f"{r.specimens:,}"
+
+
+def _models(table: Table) -> Iterator[Sequence[str]]:
+    names: dict[str, list[str]] = defaultdict(list)
+    for model in sorted({model for name in table.runtimes for model in table.models(name)}):
+        folder, _, file = model.rpartition("/")
+        names[folder].append(file)
+    yield from ((folder, ", ".join(files)) for folder, files in names.items())
 
 
 def _rows(table: Table, names: Sequence[str]) -> Iterator[Sequence[str]]:
