@@ -200,6 +200,14 @@ def test_no_kind_is_the_same_where_another_of_its_types_rounds() -> None:
     assert (limited.steps, limited.relative, str(limited)) == (1, 0, "rounds, 1 step")
 
 
+def test_floats_that_are_quantized_may_differ_by_a_step() -> None:
+    runtime = Runtime("r", "r", "1", "", "", 1)
+    kinds = [f"CONV_2D | {x}[4] {w}=[4] | float32[4] | " for x, w in (("float32", "int8**0"), ("float32", "float32"))]
+    seen = [(replace(_SEEN, kind=kind, differing=1, relative=1e-7), False) for kind in kinds]
+    known = Table().with_runtime(runtime, recorded(seen))
+    assert [str(known.verdict("r", Kind.parse(kind), 1)) for kind in kinds] == ["rounds, 1e-2", "rounds, 1e-4"]
+
+
 def test_complex_numbers_that_a_model_cannot_return_may_be_used_within() -> None:
     """OpenVINO refuses RFFT2D and COMPLEX_ABS alone, and runs them together."""
     kinds = ["RFFT2D | float32[2] int32=[1] | complex64[2] | ", "ABS | float32[2] | float32[2] | "]

@@ -20,6 +20,7 @@ from litecl.where.specimens import Specimen, draws
 
 CLOSE = 1e-4  # relative difference of floats that counts as rounding; longer sums round more than those of cases
 _DRAWS = 60
+_POWERS = range(6, 24)  # of two, bytes
 _INFINITE = 1e9  # JSON has no infinity
 _NUMBERS = 3000  # compared in a specimen, after which no more inputs are drawn
 
@@ -83,7 +84,7 @@ def observe(specimen: Specimen, suspect: Suspect) -> Seen | None:
             if first:
                 theirs = loaded(suspect, content)
             got = run(theirs, feeds)
-            again = run(loaded(suspect, content), feeds) if first else got  # beside the other, in other memory
+            again = run(_loaded_beside(suspect, content), feeds) if first else got
         except Unfed:
             return None
         except Exception as error:  # every runtime has its own
@@ -96,6 +97,12 @@ def observe(specimen: Specimen, suspect: Suspect) -> Seen | None:
         if seen.numbers >= _NUMBERS:
             break
     return seen
+
+
+def _loaded_beside(suspect: Suspect, content: bytes) -> Any:
+    """Load a model beside another, after there were numbers in memory that is free, which it may read unwritten."""
+    [np.full(1 << power, 0x5A, np.uint8) for power in _POWERS]  # together, so that each has its own
+    return loaded(suspect, content)
 
 
 def _placed(seen: Seen, place: Callable[[bytes], Placement], content: bytes) -> Seen:

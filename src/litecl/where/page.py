@@ -29,6 +29,7 @@ the `model.tflite` of these commands.
 | same bits | every number was equal in the cases that are like the node |
 | rounds, 1 step | integers differed by at most one step |
 | rounds, 1e-4 | floats differed by at most this share of the largest magnitude |
+| rounds, 1e-2 | the same, of float inputs and integer weights: an input halfway between two steps may go to either |
 | differs, 4 steps | the difference was larger; its limit is the next power of two, or of ten for floats |
 | differs, by far | by more than a tenth of the largest magnitude, or another shape, or infinities |
 | runs | it runs; fewer than {fewest} numbers were compared |

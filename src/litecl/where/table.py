@@ -20,6 +20,7 @@ SCHEMA = 1
 KIND = "litecl where"
 FEWEST = 1000  # numbers to compare before the table says how far results may be off
 FAR = 0.1  # relative difference beyond which the table sets no limit
+_HALFWAY = 1e-2  # relative difference where a float halfway between two steps may be quantized to either
 _MESSAGE = 160
 _LACKS = (
     "No translator found for ",
@@ -150,7 +151,9 @@ class Table:
         if known.status == SAME and (runtime, kind.types) in self._rounding:
             floats = [text.startswith(("float", "bfloat", "complex")) for text in kind.results]
             steps, relative = 0.0 if all(floats) else 1.0, CLOSE if any(floats) else 0.0
-            return replace(known, status=ROUNDS, reason=_OTHERS_ROUND, steps=steps, relative=relative)
+            known = replace(known, status=ROUNDS, reason=_OTHERS_ROUND, steps=steps, relative=relative)
+        if known.status in (ROUNDS, DIFFERS) and kind.is_hybrid:  # cases rarely have such a float
+            return replace(known, relative=max(known.relative, _HALFWAY))
         return known
 
     @cached_property
