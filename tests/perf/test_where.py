@@ -20,8 +20,9 @@ from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.ops.unary import NEG
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.perf.peers import PEERS
 from litecl.verify.catalogue import named_cases
 from litecl.where import edgetpu, page, places, specimens, table
@@ -257,6 +258,18 @@ def test_places_say_what_to_change() -> None:
     assert (first.verdicts["r"].status, first.verdicts["r"].reason) == (REFUSES, "no TANH")
     assert first.changes == {"r": ("fused_activation_function=NONE",)}
     assert (second.verdicts["r"].status, second.changes) == (UNKNOWN, {})
+
+
+def test_a_compiler_may_compute_what_follows_from_sizes() -> None:
+    g = Graph()
+    x = g.input((2, 3))
+    built = model(
+        g.build(g.op(NEG, [g.op(SHAPE, [x], ShapeOptions(TensorType.INT32))], NoOptions()), g.op(NEG, [x], NoOptions()))
+    )
+    kinds = [str(kind_of(built.subgraphs[0], node)) for node in built.subgraphs[0].nodes]
+    seen = [replace(_ON_CPU, kind=kind) for kind in kinds]
+    known = Table().with_runtime(Runtime("r", "r", "1", "", "", 3), recorded((one, False) for one in seen))
+    assert [place.verdicts["r"].status for place in places.where(built, known, ["r"])] == [UNKNOWN, UNKNOWN, LEFT]
 
 
 def test_nodes_are_cut_out_of_a_model() -> None:
