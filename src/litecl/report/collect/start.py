@@ -26,7 +26,7 @@ _PHASES = {
 
 
 def starts(
-    content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any], numbers: Numbers
+    content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any], numbers: Numbers = "reference"
 ) -> tuple[Start, ...]:
     """Return two starts: with empty program caches (litecl's and PoCL's), and with the caches filled by the first.
 
