@@ -13,6 +13,7 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_argument,
+    numbers_argument,
     positive,
     progress,
 )
@@ -41,6 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
     input_arguments(parser)
     device_arguments(parser, several=("device",))
+    numbers_argument(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -72,6 +74,7 @@ def run(args: argparse.Namespace) -> Output:
         layers=args.layers,
         cold=not args.no_start,
         before=args.before,
+        numbers=args.numbers,
         values=", ".join([f"random (seed {args.random})", *(f"{value} given" for value in args.input)]),
     )
     with progress("starting", None) as bar:

@@ -20,6 +20,8 @@ from litecl.cli.command import (
     device_options,
     model_file,
     number,
+    numbers_argument,
+    numbers_view,
     positive,
     progress,
     require_device,
@@ -95,6 +97,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--buffers", type=positive, default=1, metavar="N", help="number of batches at once per device (default: 1)"
     )
     device_arguments(parser, cpu=True)
+    numbers_argument(parser)
     texts = parser.add_argument_group("language models", "For .litertlm and .task files, or with --generate.")
     texts.add_argument("--generate", action="store_true", help="serve a .tflite file with prefill and decode for texts")
     texts.add_argument(
@@ -126,6 +129,7 @@ def run(args: argparse.Namespace) -> Output:
     with progress("preparing", None) as bar:
         options = device_options(args) | {"progress": bar.building}
         options |= {"signature": args.signature, "cpu": args.cpu, "require_device": args.require_device}
+        options |= {"numbers": args.numbers}
         apart = _why_apart(args, options)
         predictor = Predictor(args.model, buffers=args.buffers, **options)
         if apart is None:
@@ -143,7 +147,8 @@ def run(args: argparse.Namespace) -> Output:
         client_s=args.client_s,
         answer_s=args.answer_s,
     )
-    note = f"; a request is a batch, because {apart}" if apart else ""
+    note = "".join(f"; {text}" for text in numbers_view(args.numbers))
+    note += f"; a request is a batch, because {apart}" if apart else ""
     who, path = f"{name} on {', '.join(predictor.devices)}", f"/v2/models/{quote(name, safe='')}"
     served = app(predictor, serving)
     with predictor:
@@ -156,7 +161,7 @@ def _run_texts(args: argparse.Namespace) -> Output:
 
     if args.signature is not None or args.buffers != 1:
         raise ModelError("--signature and --buffers are not for language models: --sessions says how many run at once")
-    _require_defaults(args, "with a language model", batch=_BATCH, wait_ms=0.0)
+    _require_defaults(args, "with a language model", batch=_BATCH, wait_ms=0.0, numbers="reference")
     with progress("preparing", None) as bar:
         generator = generator_of(args, bar.building)
         require_device(args, generator.report())

@@ -103,7 +103,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[],
         metavar="MODEL|FOLDER",
-        help="with --table, also include the nodes of these models",
+        help="with --table, also include the nodes of these models, named as given here",
     )
     numbers_argument(parser)
     parser.add_argument("--ops", metavar="OP,OP,...", default="", help="run only the checks of these operators")
