@@ -13,6 +13,7 @@ from rich.text import Text
 from litecl.cli.command import Output, device_options, media_of, numbers_view, positive, progress, read_view
 from litecl.cli.entry import Entry
 from litecl.cli.tables import table
+from litecl.delegate.naming import counted
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.jobs import engines
@@ -142,7 +143,8 @@ def _workers(done: list[Done]) -> list[dict[str, Any]]:
 
 def _view(data: dict[str, Any], left: int) -> list[RenderableType]:
     rate = left / data["seconds"] if data["seconds"] else 0.0
-    line = f"{data['folder']}: {data['inputs']} inputs in {data['parts']} parts, {data['run_before']} of them resumed; "
+    parts = f"{counted(data['inputs'], 'input')} in {counted(data['parts'], 'part')}"
+    line = f"{data['folder']}: {parts}, {data['run_before']} of them resumed; "
     line += f"{left} in {data['seconds']:.1f} s, {rate:.1f} inputs/s"
     workers = table("process", "device", "parts", "inputs", "s")
     for row in data["workers"]:
