@@ -140,6 +140,17 @@ def _subtracted() -> Difference:
     return Difference(case, [_ints([32767, -32768, 0], np.int16)], [_ints([1, -1, 1], np.int16)])
 
 
+def _beyond_int32() -> Difference:
+    """Sums times a factor are rounded to int32, out of whose range a processor of x86 makes its lowest number."""
+    scales = {i: Quantization(f32(1), _ints([0], np.int64)) for i in (0, 1)}
+    spec = TensorSpec(TensorType.INT16, None, quantization=Quantization(f32(2**-10), _ints([0], np.int64)))
+    inputs = [_ints([[30000], [30], [-30000]], np.int16), _ints([[100]], np.int8)]
+    options, constants = FullyConnectedOptions(), frozenset({1})
+    case = Case("INT16", FULLY_CONNECTED, options, inputs, constants, {}, scales, (spec,), version=7)
+    ours, theirs = _ints([[32767], [32767], [-32768]], np.int16), _ints([[-32768], [32767], [-32768]], np.int16)
+    return Difference(case, [ours], [theirs])
+
+
 def _unsigned() -> Difference:
     """-1 wraps to the largest integer, which is more than the upper bound."""
     options = binary.MulOptions(ActivationFunctionType.RELU_N1_TO_1)
@@ -153,6 +164,7 @@ OTHERS = (
     _top(),
     _summed(),
     _subtracted(),
+    _beyond_int32(),
     _normalized(),
     _sliced("new axis past the index", StridedSliceOptions(new_axis_mask=2), 4, f32(2, 3, 4), f32(2)),
 )
