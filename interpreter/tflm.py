@@ -55,6 +55,13 @@ def _sum(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
     return reduce.kernel(reduce.quantized_sum(mean=False)(x, outputs[0]))
 
 
+def _multiply(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+    """Multiply by a factor of scales in float64."""
+    a, b = require.present(inputs, 2)
+    x_scale, y_scale, scale = map(fixed_point.scale_of, (a, b, outputs[0]))
+    return quantized_binary.multiply_by_factor(options, a, b, outputs[0], float(x_scale * y_scale / scale))
+
+
 def _divide(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
     """Divide by a factor of scales in float64."""
     a, b = require.present(inputs, 2)
@@ -90,6 +97,7 @@ _BINDS: Mapping[Op, Bind] = {
     reduce.SUM: _sum,
     unary.RELU6: _relu_6,
     UNIDIRECTIONAL_SEQUENCE_LSTM: _lstm,
+    binary.MUL: _multiply,
     binary.DIV: _divide,
     prelu.PRELU: _prelu,
 }

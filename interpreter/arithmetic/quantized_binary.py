@@ -127,11 +127,16 @@ subtract = _linear(-1)
 
 def multiply(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
     """Return the product, rescaled by one factor."""
+    x_scale, y_scale, scale = (np.float32(scale_of(spec)) for spec in (a, b, output))
+    return multiply_by_factor(options, a, b, output, float(x_scale * y_scale / scale))  # in float32, as in TFLite
+
+
+def multiply_by_factor(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec, real: float) -> Run:
+    """Return the product times a real factor."""
     if output.type == TensorType.INT32:
         return _products(a, b)
     symmetric(a, b, output)
-    x_scale, y_scale, scale = (np.float32(scale_of(spec)) for spec in (a, b, output))
-    factor = fixed_point.quantize_multiplier(x_scale * y_scale / scale)  # in float32, as in TFLite
+    factor = fixed_point.quantize_multiplier(real)
     return _kernel(options, (a, b), output, lambda x, y: _multiplied(x * y, factor))
 
 

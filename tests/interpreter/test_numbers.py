@@ -18,6 +18,7 @@ from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import MUL, MulOptions
 from litecl.interpreter.ops.unary import RELU
 from litecl.interpreter.schema import TensorType as T
 from support.all_cases import CASES
@@ -188,7 +189,7 @@ def test_the_device_leaves_such_nodes_to_the_cpu() -> None:
     assert "LiteRT's numbers" in row.reason
 
 
-RULED = ("ADD", "DIV", "FULLY_CONNECTED", "PRELU", "RELU6", "SUB", "SUM", "TRANSPOSE_CONV")
+RULED = ("ADD", "DIV", "FULLY_CONNECTED", "MUL", "PRELU", "RELU6", "SUB", "SUM", "TRANSPOSE_CONV")
 _ON_DEVICE = [case for case in CASES if case.op.name in RULED and case.on_device and _integer(case)]
 _ON_DEVICE = [case for case in _ON_DEVICE if all(s.type != T.FLOAT32 for s in case.model().subgraphs[0].tensors)]
 
@@ -217,6 +218,20 @@ def test_other_nodes_stay_on_the_device() -> None:
     case = Case("relu", RELU, NoOptions(), [x], quantization={0: quantization(0.1)}, outputs=outputs)
     _, interpreter = _ours(case.model(), [case.feeds], numbers="tflm", delegates=[CLDelegate("native")])
     assert interpreter.delegation_report().nodes[0].claimed
+
+
+def test_scales_of_products_are_multiplied_in_float64() -> None:
+    """Of a factor in float32 and one in float64, squares of 16 bits tell."""
+    x_scale, scale = 0.70672166, 9448.699
+    by, x = dict.fromkeys((0, 1), quantization(x_scale)), np.arange(32767, dtype=np.int16)
+    output = TensorSpec(T.INT16, None, quantization=quantization(scale))
+    case = Case("int16", MUL, MulOptions(), [x, x], quantization=by, outputs=(output,))
+    mantissa, exponent = np.frexp(float(np.float32(x_scale)) ** 2 / float(np.float32(scale)))
+    high = (x.astype(np.int64) ** 2 * round(mantissa * 2**31) + (1 << 30)) >> 31
+    wanted = np.minimum((high + (1 << (-exponent - 1))) >> -exponent, 32767)
+    got = _ours(case.model(), [case.feeds], numbers="tflm")[0][0][0]
+    np.testing.assert_array_equal(got, wanted)
+    assert (got != _ours(case.model(), [case.feeds])[0][0][0]).any()
 
 
 def test_unknown_numbers() -> None:
