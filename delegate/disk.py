@@ -16,7 +16,9 @@ from os import PathLike
 from pathlib import Path
 
 from litecl.delegate.progress import warn
+from litecl.interpreter.buffers import aligned
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.graph import Array
 from litecl.interpreter.regular_files import is_trusted, open_regular
 from litecl.interpreter.whole_files import BY_HANDLE, TEMPORARY, is_left, put
 
@@ -138,19 +140,27 @@ def read(path: Path) -> bytes | None:
 
     Ignores links, anything but regular files, files that others may have written, and files over 256 MiB.
     """
-    return _read(path, 0)[1]
+    content = _read(path, 0)[1]
+    return None if content is None else content.tobytes()
 
 
-def _read(path: Path, head_bytes: int) -> tuple[bytes, bytes | None]:
-    """Return the first bytes of a file, and the others as ``read`` does: apart, since a copy of them takes long."""
+def _read(path: Path, head_bytes: int) -> tuple[bytes, Array | None]:
+    """Return the first bytes of a file, and the others as ``read`` does, in ``aligned`` memory."""
     with suppress(OSError), open_regular(path, links=False) as file:
         status = os.fstat(file.fileno())
         if status.st_size <= _MOST_FILE_BYTES and is_trusted(status):
-            return file.read(head_bytes), file.read(status.st_size)
+            head, content = file.read(head_bytes), aligned(status.st_size)
+            return head, content[: file.readinto(content.data)]
     return b"", None
 
 
 def read_sealed(path: Path) -> bytes | None:
+    """Return what ``sealed`` does, as bytes."""
+    content = sealed(path)
+    return None if content is None else content.tobytes()
+
+
+def sealed(path: Path) -> Array | None:
     """Return the content that ``write_sealed`` wrote under this name; None if the file is missing or altered.
 
     A driver trusts a binary, and one wrong bit may crash the process.
@@ -296,7 +306,7 @@ def _is_own(name: str, status: os.stat_result) -> bool:
     return is_left(name, status) or re.fullmatch(_PROGRAM, name) is not None
 
 
-def _seal(path: Path, content: bytes) -> bytes:
+def _seal(path: Path, content: bytes | Array) -> bytes:
     digest = hashlib.sha256(path.name.encode() + b"\0")
-    digest.update(content)
+    digest.update(memoryview(content))  # type: ignore[arg-type]
     return _SEAL + digest.digest()

@@ -1,7 +1,7 @@
 """Plans in the cache folder, so that a process whose model was planned before imports no planner.
 
 An entry has the partitionings and plans of one model on one device, under the name that ``plan_key`` gives it: the
-records pickled, and the arrays apart. ``disk.read_sealed`` verifies an entry before it is decoded. Decoding creates
+records pickled, and the arrays apart. ``disk.sealed`` verifies an entry before it is decoded. Decoding creates
 only the records that plans consist of; whatever else a plan refers to keeps it from being kept.
 """
 
@@ -15,15 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate import own_code
+from litecl.delegate import disk, own_code
 from litecl.delegate.backend import binaries
 from litecl.delegate.claim.region import Partitioning, Region
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
-from litecl.interpreter.buffers import aligned
+from litecl.interpreter.buffers import Constants, aligned
 from litecl.interpreter.graph import Array
 
 _ALIGNMENT = 64  # of arrays in an entry
+_NONE = np.empty(0, np.uint8).view(Constants)
+_COPIED_BYTES = 1 << 12  # up to here, arrays are copied, and don't hold their entry
 _LENGTH_BYTES = 8  # of the records' length, at the start
 _MOST_BYTES = 1 << 26  # of an entry's arrays; those of the model are not among them
 _RECORDS = {
@@ -59,8 +61,8 @@ class KeptPlans:
         self._plans: dict[Region, bytes] = {}
         self._blocks: dict[bytes, int] = {}  # arrays to write, with their offsets
         self._end = 0
-        self._arrays = memoryview(b"")
-        content = None if name is None else binaries.read(folder, name)
+        self._arrays = _NONE
+        content = None if name is None or folder is None else disk.sealed(folder / f"{name}.bin")
         self.is_read = content is not None and self._open(content)
 
     def partitioning(self, index: int) -> Partitioning | None:
@@ -90,7 +92,7 @@ class KeptPlans:
     def drop(self) -> None:
         """Keep nothing, and hold no memory."""
         self._name, self._blocks, self._plans, self._partitionings = None, {}, {}, {}
-        self._constants, self._arrays = (), memoryview(b"")
+        self._constants, self._arrays = (), _NONE
 
     def keep(self) -> None:
         """Write what was noted, and hold no memory."""
@@ -100,18 +102,18 @@ class KeptPlans:
             binaries.keep(self._folder, self._name, b"".join(map(_padded, (head, *self._blocks))))
         self.drop()
 
-    def _open(self, content: bytes) -> bool:
+    def _open(self, content: Array) -> bool:
         """Read the records of an entry; return whether it has the expected ones."""
         end = _LENGTH_BYTES + int.from_bytes(content[:_LENGTH_BYTES], "little")
         try:
-            partitionings, plans = _Unpickler(io.BytesIO(content[_LENGTH_BYTES:end]), (), self._arrays).load()
+            partitionings, plans = _Unpickler(io.BytesIO(content[_LENGTH_BYTES:end].data), (), self._arrays).load()
             kinds = {*map(type, partitionings.values()), *map(type, plans), *map(type, plans.values())}
         except Exception:  # an entry of another program
             return False
         if kinds != {Partitioning, Region, bytes}:
             return False
         self._partitionings, self._plans = partitionings, plans
-        self._arrays = memoryview(content)[align(end, _ALIGNMENT) :]
+        self._arrays = content[align(end, _ALIGNMENT) :].view(Constants)
         return True
 
     def _encoded(self, planned: Plan) -> bytes:
@@ -137,7 +139,7 @@ def _padded(block: bytes) -> bytes:
     return block.ljust(align(len(block), _ALIGNMENT), b"\0")
 
 
-def _decoded(encoded: bytes, constants: Sequence[Array], arrays: memoryview | None) -> Plan | None:
+def _decoded(encoded: bytes, constants: Sequence[Array], arrays: Constants | None) -> Plan | None:
     """Return a plan; None if it names a record that entries may not. arrays: None leaves their content open."""
     try:
         planned = _Unpickler(io.BytesIO(encoded), constants, arrays).load()
@@ -180,13 +182,13 @@ def _is_dense(array: Array) -> bool:
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, constants: Sequence[Array], arrays: memoryview | None) -> None:
+    def __init__(self, file: io.BytesIO, constants: Sequence[Array], arrays: Constants | None) -> None:
         super().__init__(file)
         self._constants, self._arrays = constants, arrays
         self._by_number: dict[int, Array] = {}
 
     def persistent_load(self, pid: Any) -> Array:
-        """Return a view of one of the model's arrays, or a copy, which may outlive the entry."""
+        """Return a view of one of the model's arrays, a read-only one of the entry, or a copy."""
         number, *source = pid
         if number not in self._by_number:
             self._by_number[number] = self._array(*source)
@@ -201,9 +203,12 @@ class _Unpickler(pickle.Unpickler):
             if offset == 0 and (whole.dtype, whole.shape) == (dtype, shape):
                 return whole
             return whole.reshape(-1).view(np.uint8)[offset : offset + size].view(dtype).reshape(shape)
-        memory = aligned(size)[:size]
-        if self._arrays is not None and size:
-            memory[...] = np.frombuffer(self._arrays, np.uint8, size, offset)
+        if self._arrays is None or size <= _COPIED_BYTES:
+            memory = aligned(size)[:size]
+            if self._arrays is not None:
+                memory[...] = self._arrays[offset : offset + size]
+        else:
+            memory, writeable = self._arrays[offset : offset + size].view(np.ndarray), False
         array = memory.view(dtype).reshape(shape)
         array.flags.writeable = writeable
         return array

@@ -85,7 +85,8 @@ def steady(rows: Iterable[NodeRow], model: Model, specs: Sequence[Sequence[Tenso
     """
     differing = Counter(row.op for row in rows if _uses_floats(row, model) and _may_differ(row, model, specs))
     named = ", ".join(f"{op} ({count})" for op, count in sorted(differing.items()))
-    return f"deterministic: the same bits on every processor{f', but for {named}' if named else ''}"
+    line = "deterministic: the same bits on every processor, NaN's sign and payload aside"
+    return f"{line}, but for {named}" if named else line
 
 
 def _may_differ(row: NodeRow, model: Model, specs: Sequence[Sequence[TensorSpec]]) -> bool:

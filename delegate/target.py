@@ -106,6 +106,10 @@ class Target(Protocol):
         """
 
     @property
+    def signed_rows(self) -> bool:
+        """Whether a single row of bytes is multiplied fastest as signed bytes, which excludes weights of -128."""
+
+    @property
     def line_tiles(self) -> Mapping[str, TilesByWidth]:
         """Tiles, by kernel, whose rows are adjacent pixels of an image line, which share reads; empty where that gains
         nothing.

@@ -59,6 +59,10 @@ def _in_large_pages(size: int) -> Array:
     return memory[start : start + size]
 
 
+class Constants(Array):
+    """Memory that holds constants alone, so that parts of it may be kept instead of copies."""
+
+
 class HostBuffer:
     """Zeroed memory of the host; untouched pages take none. address: where it begins."""
 

@@ -35,7 +35,9 @@ def opened(path: str | PathLike[str], expected: str, **options: Any) -> Iterator
     except ModelError:
         raise
     except (ValueError, EOFError, BadZipFile, zlib.error) as error:
-        why = "" if "pickle" in str(error) else f": {brief(str(error))}"  # numpy suggests loading it unsafely
+        if "Object arrays" in str(error):  # numpy suggests loading them unsafely
+            raise ModelError(f"{fspath(path)}: an array of Python objects, expected numbers") from error
+        why = "" if "pickle" in str(error) else f": {brief(str(error))}"
         raise ModelError(f"{fspath(path)}: not {expected}{why}") from error
 
 

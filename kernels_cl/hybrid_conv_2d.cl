@@ -110,7 +110,11 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
         FIRST(r, MR, MR) {
             const int pixel = MIN(pixels.first + r, PLACES_OF(g) - 1);
             const int row = c->image_pixels == 1 ? pixel : pixel / c->image_pixels;
+#ifdef SIGNED_ROW
+            row_zeros[r] = zeros[row] - 128;
+#else
             row_zeros[r] = zeros[row];
+#endif
             row_scales[r] = scales[row];
         }
         move_to_tile(&tile, rows, x, p, m0, s.size, zeros, 1);

@@ -8,9 +8,10 @@
 // ACROSS, for one row and few columns, or where one instruction adds up a vector's products: lanes are elements of a
 // row. weights are then [columns][row_bytes], rows padded with zeros to whole vectors.
 // PLAIN, for rows that are multiplied where they are (or the single row of a convolution): their bits are flipped then,
-// not when they are gathered.
+// not when they are gathered. SIGNED_ROW, with PLAIN: bytes are signed when they are multiplied, so that sums are less
+// by 128 times the sum of a column's weights.
 // ADJACENT: the taps of a run, if each pixel's window begins one pixel after the last one's.
-// Macros: MR, NV, PANEL; ACROSS; ADJACENT; WEIGHT_BITS; PLAIN; T and WORDS (quantized.h).
+// Macros: MR, NV, PANEL; ACROSS; ADJACENT; WEIGHT_BITS; PLAIN; SIGNED_ROW; T and WORDS (quantized.h).
 #include "quantized.h"
 #include <delegate.matmul.patches.Gather>
 
@@ -96,7 +97,11 @@ INLINE __global const char *weights_at(__global const char *weights, const int b
 }
 
 // The bits to flip in gathered bytes: rows are unsigned bytes, or signed ones if those are multiplied.
-#if defined(PART4) && !defined(WORDS)
+#ifdef SIGNED_ROW
+#define PART SIGNED_DOT4
+#define REST(rest, w) (rest)
+#define GATHER_FLIP (FLIP ^ 128)
+#elif defined(PART4) && !defined(WORDS)
 #define PART PART4
 #define REST REST4
 #define GATHER_FLIP (FLIP ^ 128)
@@ -149,7 +154,7 @@ INLINE __global const char *multiply_lanes(intv tile[MR][NV], intv rest[NV], __g
 // Sums of fours; the two halves of each are in adjacent lanes of pairs.
 #define SUM_PAIRS(pairs) ((intv)((pairs)[0].even, (pairs)[1].even) + (intv)((pairs)[0].odd, (pairs)[1].odd))
 
-#if MR == 1 && VW == 8 && defined(MULTIPLY_PAIRS) && WEIGHT_BITS == 8 && !defined(WORDS)
+#if MR == 1 && VW == 8 && defined(MULTIPLY_PAIRS) && !defined(SIGNED_ROW) && WEIGHT_BITS == 8 && !defined(WORDS)
 #define WIDENED_ROW 1
 // tile[0][j] += the row times weights, which one instruction widens to words, as no other row shares them: the four of
 // a column are in two adjacent lanes of pairs.

@@ -1,8 +1,8 @@
 // 3x3 convolutions of stride 1 by Winograd's F(4x4, 3x3): 36 multiplications a channel instead of 144 for 4x4 output
 // pixels from a 6x6 patch of the input, out = activation(A^T [sum over channels of (G w G^T) . (B^T patch B)] A + bias
 // + residual), with the transforms of winograd.h.
-// x is [images, height, width, channels], channels >= VW; weights are G w G^T packed in panels (tile.h), [36][columns /
-// PANEL][channels][PANEL]; bias is padded to whole panels; pixels of out (and of a residual) are out_step apart. An
+// x is [images, height, width, channels], channels >= VW; weights are G w G^T packed in panels (tile.h), in the order in
+// which work-items read them: [columns / item_columns][36][item_columns / PANEL][channels][PANEL]; bias is padded to whole panels; pixels of out (and of a residual) are out_step apart. An
 // image has tiles_y x tiles_x patches.
 // A work-item takes item_patches patches x item_columns columns, whole panels, `block` patches at a time (a multiple of
 // MR), in scratch memory of its own: [36][block][channels], slot_step from point to point, then [36][block][item_columns],
@@ -120,6 +120,7 @@ KERNEL void winograd(ITEM __global const float *restrict x, __global const float
     const int row_items = (patches + w->item_patches - 1) / w->item_patches;
     const size_t item = ITEM_INDEX(1) * row_items + ITEM_INDEX(0);
     __global float *slots = scratch + item * 36 * (w->slot_step + w->product_step);
+    __global const float *own_weights = weights + (size_t)36 * n_first * g->channels;
     __global float *products = slots + (size_t)36 * w->slot_step;
     for (int patch = first; patch < last; patch += w->block) {
         const int count = MIN(w->block, last - patch);
@@ -127,7 +128,8 @@ KERNEL void winograd(ITEM __global const float *restrict x, __global const float
         for (int p = 0; p < 36; ++p)
             for (int n = n_first; n < n_last; n += PANEL)
                 for (int i = 0; i < count; i += MR)
-                    multiply_slots(slots + p * w->slot_step + i * g->channels, weights + (p * columns + n) * g->channels,
+                    multiply_slots(slots + p * w->slot_step + i * g->channels,
+                                   own_weights + (p * w->item_columns + n - n_first) * g->channels,
                                    products + p * w->product_step + i * w->item_columns + n - n_first, count - i,
                                    g->channels, w->item_columns);
         for (int i = 0; i < count; ++i)

@@ -53,4 +53,20 @@ inline intv dot4(const intv sum, const intv x, const intv w) {
     return sum + MULTIPLY_PAIRS(AS_WORDS(x & 0x00ff00ff), even) + MULTIPLY_PAIRS(unsigned_odd, odd);
 }
 #define DOT4(sum, x, w) dot4(sum, (intv)(x), (intv)(w))
+// The same of signed bytes, where no weight is -128: w with the sign of x, times the magnitude of x, in sums of pairs
+// that fit in words.
+#if VW == 8
+#define SIGNED_OF(w, x) __builtin_ia32_psignb256(AS_SIGNED(w), AS_SIGNED(x))
+#define ADD_PAIRS(x, w) __builtin_ia32_pmaddubsw256(x, w)
+#elif VW == 4 && defined(__SSSE3__)
+#define SIGNED_OF(w, x) __builtin_ia32_psignb128(AS_SIGNED(w), AS_SIGNED(x))
+#define ADD_PAIRS(x, w) __builtin_ia32_pmaddubsw128(x, w)
+#endif
+#ifdef SIGNED_OF
+#define AS_SIGNED(x) __builtin_astype(x, weights_of_intv)
+inline intv dot_signed(const intv sum, const intv x, const intv w) {
+    return sum + MULTIPLY_PAIRS(ADD_PAIRS(SIGNED_OF(x, x), SIGNED_OF(w, x)), AS_WORDS((intv)0x00010001));
+}
+#define SIGNED_DOT4(sum, x, w) dot_signed(sum, (intv)(x), (intv)(w))
+#endif
 #endif

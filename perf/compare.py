@@ -2,19 +2,20 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from litecl.delegate.naming import counted
 from litecl.interpreter.errors import ModelError
 from litecl.perf.environment import read_results
 
 _CHANCE = 0.01  # significance level: a less probable difference isn't chance
 _PARTS, _LEAST_IN_A_PART = 12, 4
-_SAME = (("model", "sha256"), ("device", "device"), ("machine", "machine"))
+_SAME = ("device", "machine", "numbers")
 
 Bench = Mapping[str, Any]
 
@@ -48,19 +49,38 @@ def load(path: Path) -> Bench:
 
 def changes(old: Bench, new: Bench, tolerance: float) -> list[Change]:
     """Return the change of each runtime measured in both. tolerance: relative to the old time."""
-    before = {_name(subject, old): subject["times_ms"] for subject in old["subjects"]}
+    before, after = (_by_name(bench, (old, new)) for bench in (old, new))
     return [
-        compared(_name(subject, new), before[_name(subject, new)], subject["times_ms"], tolerance)
-        for subject in new["subjects"]
-        if _name(subject, new) in before
+        compared(name, before[name]["times_ms"], subject["times_ms"], tolerance)
+        for name, subject in after.items()
+        if name in before
     ]
 
 
-def _name(subject: Mapping[str, Any], bench: Bench) -> str:
-    """Return a runtime's name, with threads if it was measured with several numbers, and with streams."""
-    alike = [other for other in bench["subjects"] if other["name"] == subject["name"]]
-    threads = f", {subject['num_threads']} threads" if len({other.get("num_threads") for other in alike}) > 1 else ""
+def unpaired(old: Bench, new: Bench) -> list[str]:
+    """Describe the runtimes that only one benchmark measured."""
+    before, after = (_by_name(bench, (old, new)) for bench in (old, new))
+    return [
+        f"{name}: measured in the {side} benchmark only"
+        for side, own, other in (("old", before, after), ("new", after, before))
+        for name in own
+        if name not in other
+    ]
+
+
+def _by_name(bench: Bench, both: tuple[Bench, Bench]) -> dict[str, Mapping[str, Any]]:
+    """Return runtimes by name, with threads if a benchmark has several numbers of them, and with streams."""
+    several = {
+        name
+        for name in {subject["name"] for each in both for subject in each["subjects"]}
+        if any(len({s.get("num_threads") for s in each["subjects"] if s["name"] == name}) > 1 for each in both)
+    }
+    return {_name(subject, several): subject for subject in bench["subjects"]}
+
+
+def _name(subject: Mapping[str, Any], several: Collection[str]) -> str:
     streams = subject.get("streams", 1)
+    threads = f", {counted(subject['num_threads'], 'thread')}" if subject["name"] in several else ""
     return f"{subject['name']}{threads}" + (f", {streams} streams" if streams > 1 else "")
 
 
@@ -116,12 +136,11 @@ def _by_operator(bench: Bench) -> dict[str, float]:
 
 
 def differences(old: Bench, new: Bench) -> list[str]:
-    """Describe differences of model, device and machine, which may explain changed times."""
-    return [
-        f"{name}: {_words(old[key])} before, {_words(new[key])} now"
-        for name, key in _SAME
-        if _words(old[key]) != _words(new[key])
-    ]
+    """Describe differences of model, device, machine and numbers, which may explain changed times."""
+    files = [f"{bench.get('model', '')} (SHA-256 {bench['sha256'][:12]}...)" for bench in (old, new)]
+    pairs = {"model": files} if old["sha256"] != new["sha256"] else {}
+    pairs |= {key: [_words(bench.get(key)) for bench in (old, new)] for key in _SAME}
+    return [f"{key}: {before} before, {now} now" for key, (before, now) in pairs.items() if before != now]
 
 
 def _words(value: Any) -> str:

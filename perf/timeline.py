@@ -6,6 +6,7 @@ from typing import Any
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
+from litecl.interpreter.numbers import Numbers
 from litecl.perf.environment import header, named
 from litecl.perf.feeds import prepare
 from litecl.perf.timing import Tick, no_tick
@@ -38,20 +39,26 @@ class Timeline:
 
 
 def trace(
-    content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any], runs: int = 5, tick: Tick = no_tick
+    content: bytes,
+    inputs: Mapping[str, Array],
+    delegate: Mapping[str, Any],
+    runs: int = 5,
+    tick: Tick = no_tick,
+    *,
+    numbers: Numbers = "reference",
 ) -> dict[str, Any]:
     """Return a trace of ``runs`` invokes with launch times.
 
     If profiling changes the program, queueing launches one by one that otherwise form one kernel, the trace has two
     processes: one for the profiled invokes, and one for as many without launch times. delegate: keywords of
-    ``CLDelegate``. Raises ModelError and DelegateError.
+    ``CLDelegate``. numbers: as for ``Interpreter``. Raises ModelError and DelegateError.
     """
-    timed = _traced(content, inputs, {**delegate, "profile": True}, runs, tick)
+    timed = _traced(content, inputs, {**delegate, "profile": True}, runs, tick, numbers)
     (_, report), *_ = timed
     if not any(row.manner.reason.startswith("profile") for row in report.partitions):
         events = events_of(_AS_IT_RUNS, "as it runs", timed)
     else:
-        events = events_of(_AS_IT_RUNS, "as it runs", _traced(content, inputs, delegate, runs, tick))
+        events = events_of(_AS_IT_RUNS, "as it runs", _traced(content, inputs, delegate, runs, tick, numbers))
         events += events_of(_PROFILED, "profiled: launches queued one by one", timed)
     return _document(events, report)
 
@@ -62,11 +69,16 @@ def _document(events: list[Event], report: DelegationReport) -> dict[str, Any]:
 
 
 def _traced(
-    content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any], runs: int, tick: Tick
+    content: bytes,
+    inputs: Mapping[str, Array],
+    delegate: Mapping[str, Any],
+    runs: int,
+    tick: Tick,
+    numbers: Numbers,
 ) -> list[tuple[list[Span], DelegationReport]]:
     """Return the spans and report of each invoke, after one that compiles and warms up."""
     timeline, traced = Timeline(), []
-    interpreter = Interpreter(content, delegates=[CLDelegate(**delegate)], listeners=[timeline])
+    interpreter = Interpreter(content, delegates=[CLDelegate(**delegate)], listeners=[timeline], numbers=numbers)
     prepare(interpreter, inputs)
     interpreter.invoke()
     for _ in range(runs):

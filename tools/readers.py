@@ -4,7 +4,7 @@
 
 It needs node, and pip install ai-edge-litert openvino onnxruntime tf2onnx tensorflow tflite-micro ethos-u-vela
 apache-tvm tflite netron ai-edge-model-explorer. A reader that isn't installed is left out. Each reads in a process of
-its own.
+its own; the table says "no" of one that dies or takes more than three minutes.
 """
 
 import argparse
@@ -26,8 +26,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.perf.feeds import labels, random_inputs
 from litecl.where.measure import PACKAGES, Measured, measure
-from litecl.where.observe import apart, run
-from litecl.where.table import CLOSE
+from litecl.where.observe import CLOSE, apart, run
 
 _HEADING = "## In other programs\n"
 _TEXT = """
@@ -66,24 +65,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _table() -> str:
     readers = [name for name in _RUNTIMES if all(map(find_spec, PACKAGES[name]))]
-    readers += [name for name, (module, *_) in _OTHERS.items() if find_spec(module)]
-    versions: dict[str, str] = {}
+    others = {name: version(package) for name, (module, package, _) in _OTHERS.items() if find_spec(module)}
+    versions = dict.fromkeys(readers, "") | others
     lines, reasons = [], []
     for file, make in files().items():
         content = make()
         cells = []
-        for reader in readers:
+        for reader in versions:
             answer = _read(reader, content)
-            if reader not in versions:
-                versions[reader] = answer.version or version(_OTHERS[reader][1])
+            versions[reader] = answer.version or versions[reader]  # a runtime that dies doesn't say it
             if answer.refused is not None:
                 reasons.append(f"- {reader}, {file}: {textwrap.shorten(answer.refused, _REASON, placeholder=' ...')}")
             cells.append(_cell(answer))
         lines.append(f"| {file} | {' | '.join(cells)} |")
         print(lines[-1], file=sys.stderr, flush=True)
     head = [
-        f"| file | {' | '.join(f'{name} {versions[name]}' for name in readers)} |",
-        "|---" * (len(readers) + 1) + "|",
+        f"| file | {' | '.join(f'{name} {number}'.rstrip() for name, number in versions.items())} |",
+        "|---" * (len(versions) + 1) + "|",
     ]
     return "\n".join((*head, *lines, "", "What they say:", "", *reasons, ""))
 
@@ -93,13 +91,19 @@ def _read(reader: str, content: bytes) -> Measured:
         return measure(content, reader, 0, _TIMEOUT_S)
     with tempfile.TemporaryDirectory() as folder:
         (path := Path(folder, "model.tflite")).write_bytes(content)
-        command = [sys.executable, "-m", "tools.readers", "--read", reader, str(path)]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
-    if ended.returncode:
-        lines = ended.stderr.strip().splitlines() or [str(ended.returncode)]
+        try:
+            ended = subprocess.run(_command(reader, path), capture_output=True, text=True, timeout=_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return Measured(reader, "", f"no answer within {_TIMEOUT_S} s", {})
+    if ended.returncode or not ended.stdout:
+        lines = ended.stderr.strip().splitlines() or [f"its process ended with {ended.returncode}"]
         errors = [line for line in lines if _ERROR.match(line)]
         return Measured(reader, "", (errors or lines)[-1], {})
     return Measured(reader, "", None, **json.loads(ended.stdout.splitlines()[-1]))
+
+
+def _command(reader: str, path: Path) -> list[str]:
+    return [sys.executable, "-m", "tools.readers", "--read", reader, str(path)]
 
 
 def _cell(answer: Measured) -> str:

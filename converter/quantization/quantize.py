@@ -35,10 +35,10 @@ from litecl.interpreter.schema import TensorType
 def quantize(
     model: Model, how: Quantization | None, progress: Progress = silent
 ) -> tuple[Model, QuantizationReport | None]:
-    """Return the quantized model, and a report for integer activations, recipes and searches; None only drops grids.
+    """Return the quantized model, and a report, which is None if all that changed is the type of weights.
 
-    A model from quantization-aware training computes with integers even if only int8 weights were asked for.
-    progress: of a bit search.
+    how: None only drops grids. progress: of a bit search. A model from quantization-aware training computes with
+    integers even if only int8 weights were asked for.
     """
     if how is None:
         return without_grids(model), None
@@ -53,7 +53,9 @@ def quantize(
         how = replace(how, activations="int8")
     if how.activations is None:
         narrow = replace(wide, subgraphs=tuple(_with_narrow_weights(graph, how) for graph in wide.subgraphs))
-        return without_grids(narrow), None
+        note = f"no weights became {how.weights}: they have too few elements, or are not in float32"
+        unchanged = _types(narrow) == _types(wide)
+        return without_grids(narrow), QuantizationReport(notes=(note,)) if unchanged else None
     quantized, report = _on_integers(wide, how)
     return replace(without_grids(quantized), signatures=quantized.signatures if model.signatures else ()), report
 
@@ -86,6 +88,10 @@ def _run_by(model: Model, signatures: Sequence[Signature]) -> Iterator[int]:
     for signature in signatures:
         yield signature.subgraph
         yield from reached(model, model.subgraphs[signature.subgraph].nodes)
+
+
+def _types(model: Model) -> list[TensorType]:
+    return [spec.type for graph in model.subgraphs for spec in graph.tensors]
 
 
 def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:

@@ -75,7 +75,7 @@ class QuantizationReport:
 
     layers: a row per result of a float node. outputs: the whole model's difference from the float model.
     samples: number used for ranges. measured: number used for errors. weights: stored in fewer bits by a recipe, with
-    float activations. notes: where the recipe could not be followed. frontier: the result of a bit search.
+    float activations. notes: what was asked for and not done. frontier: the result of a bit search.
     """
 
     layers: tuple[Layer, ...] = ()

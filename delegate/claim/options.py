@@ -73,9 +73,9 @@ class CLOptions:
         (docs/native.md). The device is then "native". A pack that is damaged, or for another machine, model or version
         of litecl, is a device failure.
     tuning: None uses the device's measurement by ``litecl devices --tuning``, or else the defaults.
-    deterministic: compute the same bits on every processor with fused multiply-add, with any number of threads
-        (docs/promises.md): plan for vectors of 8 floats everywhere, and use no tuning. The device is then "native". The
-        report names the nodes that this doesn't hold for.
+    deterministic: compute the same bits on every processor with fused multiply-add, with any number of threads, but for
+        the sign and payload of NaN (docs/promises.md): plan for vectors of 8 floats everywhere, and use no tuning. The
+        device is then "native". The report names the nodes that this doesn't hold for.
     profile: measure the device time of every launch, within a region's kernel if the device can.
     strict: raise DelegateError if the device fails, instead of leaving the region to the CPU, or queueing its launches
         if it cannot be linked. Refusing an operator is not a failure.
@@ -122,7 +122,7 @@ class CLOptions:
     deny_ops: Collection[str] | None = None
     deny_nodes: Collection[int | tuple[int, int]] | None = None
     cache_dir: str | PathLike[str] | None = field(
-        default="auto", metadata=_flag("--cache", "folder of compiled programs (default: see `litecl cache`)")
+        default="auto", metadata=_flag("--cache", "folder of compiled programs (default: the user's cache)")
     )
     compiler: str | PathLike[str] | None = field(
         default=None, metadata=_flag("--compiler", "the clang (16 or newer) for the processor", "PATH")

@@ -55,10 +55,12 @@ def winograd(call: CpuCall, g: Geometry) -> list[Launch] | None:
         return None
     share = _share(patches, g, target)
     tile = share.tile
-    points = transformed(filter_.value)
+    parts = -(-g.columns // share.columns)
+    missing = parts * share.columns - g.columns
+    points = transformed(np.pad(filter_.value, ((0, missing), (0, 0), (0, 0), (0, 0))))
     if points is None:
         return None
-    weights = panels(points, tile.panel)
+    weights = panels(points.reshape(36, parts, share.columns, g.channels).swapaxes(0, 1), tile.panel)
     added = packed(bias, 1, g.columns, tile.panel, target)
     widths = g.channels, share.columns
     steps = [_apart(share.block * width) for width in widths]

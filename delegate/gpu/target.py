@@ -53,6 +53,11 @@ class GpuTarget:
         return max(min(LEAST_ITEMS, most), min(most, wanted))
 
     @property
+    def signed_rows(self) -> bool:
+        """See ``Target``."""
+        return False
+
+    @property
     def lanes(self) -> int:
         """See ``Target``."""
         return 1

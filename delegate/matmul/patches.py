@@ -7,6 +7,7 @@ from litecl.delegate.cl_op import Scratch, Target
 from litecl.delegate.kit.schedule import Grid, Tile
 from litecl.delegate.matmul.geometry import Geometry, matrix
 from litecl.interpreter.dataclass import dataclass
+from litecl.interpreter.graph import Array
 
 _LINE = 64  # bytes of a cache line
 _BLOCK_BYTES = 1 << 14  # of a block of lines, half of a first-level cache or less
@@ -91,6 +92,11 @@ class Patches:
         # Lines are counted in whole tiles, and pads shift the window: then rows of patches are not pixels of the image.
         pixelwise = not self.lines and (g.taps, self.groups.count, g.pad_y, g.pad_x) == (1, 1, 0, 0)
         return pixelwise and (g.out_height, g.out_width, _row_bytes(g, False)) == (g.height, g.width, g.channels)
+
+    def signed_row(self, values: Array, bits: int, target: Target) -> dict[str, str | int | float]:
+        """Return the macro of a PLAIN row that is multiplied as signed bytes, by weights that fit in ``bits``."""
+        above = int(values.min(initial=0)) > -1 << (bits - 1)
+        return {"SIGNED_ROW": 1} if target.signed_rows and "PLAIN" in self.defines and above else {}
 
     @property
     def defines(self) -> dict[str, str | int | float]:

@@ -10,7 +10,7 @@ from litecl.delegate.backend.protocols import Description, FoundDevice
 from litecl.delegate.backend.sources import Defines
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.cpu.target import CpuTarget
-from litecl.delegate.native import compiler
+from litecl.delegate.native import ahead, compiler
 from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.execution import NativeExecution
 from litecl.delegate.native.library import Libraries
@@ -25,6 +25,8 @@ from litecl.interpreter.errors import DelegateError, DeviceNotFound
 
 _NAME = "native"
 _ACROSS = "__ARM_FEATURE_MVE"  # Helium
+_PAIRS = {8: "__AVX2__", 4: "__SSSE3__"}  # by floats in a register: products of bytes, added in pairs
+_FOURS = "__AVXVNNI__"  # the same in fours
 _WIDTHS = (  # floats in a register; the last are microcontrollers
     *(("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4), (_ACROSS, 4)),
     *(("__wasm_simd128__", 4), ("__ILP32__", 1)),
@@ -61,8 +63,9 @@ class NativeFound:
     def describe(self) -> Description:
         """Return its description for people."""
         memory, version = 2 * limits.MOST_BYTES, self.compiler.version
+        origin = f"; kernels compiled ahead for {self.ahead.compiler.processor}" if self.ahead else ""
         return Description(
-            platform=f"{version}, {self.compiler.source}",
+            platform=f"{version}, {self.compiler.source}{origin}",
             driver=version,
             type="CPU",
             compute_units=self.threads,
@@ -79,7 +82,13 @@ class NativeFound:
         width = next((width for macro, width in _WIDTHS if macro in macros), 4)
         turns = not _IN_TURNS.isdisjoint(macros)
         across = _ACROSS in macros
-        return CpuTarget(width, self.threads, local_mem_bytes=_LOCAL_BYTES, takes_turns=turns, sums_across=across)
+        return CpuTarget(
+            *(width, self.threads),
+            local_mem_bytes=_LOCAL_BYTES,
+            takes_turns=turns,
+            sums_across=across,
+            signed_rows=_PAIRS.get(width) in macros and _FOURS not in macros,
+        )
 
     def steadied(self) -> Self:
         """Return the same, computing the same bits as every other processor. Raises DelegateError if this can't."""
@@ -94,7 +103,12 @@ class NativeFound:
 
     def libraries(self, directory: Path | None) -> Libraries:
         """Return the regions' libraries. directory: their cache, or None."""
-        return Libraries(self.compiler, self.macros, directory)
+        return Libraries(self.compiler, self.macros, directory, self.ahead)
+
+    @property
+    def ahead(self) -> ahead.Ahead | None:
+        """Return the objects compiled ahead for this processor, if any may be used."""
+        return None if self.steady else ahead.suitable(self.compiler)
 
     @property
     def macros(self) -> Defines:

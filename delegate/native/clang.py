@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from litecl.delegate import disk
 from litecl.delegate.backend import scratch
 from litecl.delegate.native.loading import NO_FOLDER
 from litecl.interpreter.dataclass import dataclass
@@ -129,6 +130,10 @@ class Compiler:
     def identity(self) -> tuple[str, ...]:
         """Return everything that its output depends on: version, options, target, and predefined macros."""
         return self.version, *OPTIONS, *self.target, *sorted(f"{name}={value}" for name, value in self.macros.items())
+
+    def key(self, unit: Unit) -> str:
+        """Return the name of a source's object in a cache."""
+        return disk.key(Path(unit.name).stem, self.identity, (unit.name, unit.source, *unit.options))
 
     def compile(self, units: Sequence[Unit]) -> list[bytes]:
         """Return an object file for each source. Raises KernelBuildError with the compiler's messages."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from litecl.delegate import disk, own_code
 from litecl.delegate.backend import binaries, fork
 from litecl.delegate.backend.sources import Defines, render, source_of
+from litecl.delegate.native.ahead import Ahead
 from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.native.loading import loaded
 from litecl.delegate.plan.region_program import RegionProgram
@@ -27,16 +28,21 @@ _SHARED = {"gather_patches": ("T", "WIDTH", "WORDS")}
 
 
 class Libraries:
-    """The libraries of one compiler. macros: defined for all kernels. directory: the cache of objects, or None.
+    """The libraries of one compiler. macros: defined for all kernels. directory: the cache of objects, or None. ahead:
+    objects that need not be compiled, or None.
 
-    loaded: the number of objects and libraries read from the cache. origin: the source of the libraries, for people;
-    empty for the compiler.
+    loaded: the number of objects and libraries read, not made. origin: the source of the libraries, for people;
+    empty for the compiler alone.
     """
 
     origin = ""
 
-    def __init__(self, compiler: Compiler, macros: Defines, directory: Path | None) -> None:
-        self._compiler, self._macros, self._directory = compiler, macros, directory
+    def __init__(self, compiler: Compiler, macros: Defines, directory: Path | None, ahead: Ahead | None = None) -> None:
+        self._compiler, self._macros, self._directory, self._ahead = compiler, macros, directory, ahead
+        self._identity = compiler.identity
+        if ahead is not None:
+            self._identity = (*compiler.identity, *ahead.compiler.target)
+            self.origin = f"kernels compiled ahead for {ahead.compiler.processor} where there are any"
         self._libraries: dict[str, ctypes.CDLL] = {}
         self._making = fork.Section(needs_runtime=False)  # one thread at a time compiles; others wait for its result
         self.loaded = 0
@@ -61,7 +67,7 @@ class Libraries:
             return None
         variants = [(v.kernel, v.defines, callers) for v, callers in program.variants.items()]
         said = variants, program.is_straight, workers == 1, timed, sorted(self._macros.items())
-        return disk.key("named", self._compiler.identity, (code, repr(said)))
+        return disk.key("named", self._identity, (code, repr(said)))
 
     def _known(self, name: str) -> ctypes.CDLL | None:
         """Return a library that is loaded or in the cache; None if it is neither."""
@@ -119,8 +125,8 @@ class Libraries:
         return self._libraries[name]
 
     def _names(self, units: Sequence[Unit]) -> tuple[list[str], str]:
-        keys = [self._key(unit) for unit in units]
-        return keys, disk.key("library", self._compiler.identity, keys)
+        keys = [self._compiler.key(unit) for unit in units]
+        return keys, disk.key("library", self._identity, keys)
 
     def _content(self, units: Sequence[Unit], keys: Sequence[str], name: str) -> bytes:
         content = self._kept(name)
@@ -132,7 +138,7 @@ class Libraries:
     def _objects(self, units: Sequence[Unit], keys: Sequence[str]) -> list[bytes]:
         """Return object files, compiling those that are not cached."""
         with phase("load"):
-            objects = {key: self._kept(key) for key in keys}
+            objects = {key: self._kept(key, unit) for key, unit in zip(keys, units, strict=True)}
         missing = {key: unit for key, unit in zip(keys, units, strict=True) if objects[key] is None}
         if missing:
             with phase("compile"), logged(f"compiling {len(missing)} files"):
@@ -151,10 +157,9 @@ class Libraries:
                 say_if_slow(count, len(units))
                 tell("the region" if count == len(units) else sources[count].name, count, len(units))
 
-    def _key(self, unit: Unit) -> str:
-        return disk.key(Path(unit.name).stem, self._compiler.identity, (unit.name, unit.source, *unit.options))
-
-    def _kept(self, key: str) -> bytes | None:
+    def _kept(self, key: str, unit: Unit | None = None) -> bytes | None:
         content = binaries.read(self._directory, key)
+        if content is None and unit is not None and self._ahead is not None:
+            content = self._ahead.read(unit)
         self.loaded += content is not None
         return content

@@ -11,7 +11,7 @@ from litecl.delegate.cl_op import Arg, Operand
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import RegionSize, Shift
-from litecl.interpreter.buffers import ALIGNMENT, LARGE_PAGE, HostBuffer, aligned
+from litecl.interpreter.buffers import ALIGNMENT, LARGE_PAGE, Constants, HostBuffer, aligned
 from litecl.interpreter.graph import Array
 
 _SHARED_BYTES = 1 << 12  # of constants worth sharing; no kernel uses larger ones as counters
@@ -77,13 +77,25 @@ class ConstantPool:
 
 def _equal(a: Array, b: Array) -> bool:
     """Compare bytes block by block, to save memory."""
-    return all(np.array_equal(a[i : i + _STEP], b[i : i + _STEP]) for i in range(0, a.size, _STEP))
+    return a.ctypes.data == b.ctypes.data or all(
+        np.array_equal(a[i : i + _STEP], b[i : i + _STEP]) for i in range(0, a.size, _STEP)
+    )
 
 
 def _is_apart(data: Array) -> bool:
-    """Return whether kernels may read a large array in place and it owns its allocation, like packed weights."""
+    """Return whether kernels may read an array in place and it holds no other memory: it is a part of ``Constants``, or
+    large and owns its allocation, like packed weights.
+    """
     alone = isinstance(data.base, np.ndarray) and data.base.nbytes <= data.nbytes + LARGE_PAGE  # see ``aligned``
-    return alone and data.nbytes >= _OWN_BYTES and _lies_well(data, ALIGNMENT)
+    return ((alone and data.nbytes >= _OWN_BYTES) or _is_kept(data)) and _lies_well(data, ALIGNMENT)
+
+
+def _is_kept(data: Array) -> bool:
+    """Return whether an array is a view of a part of ``Constants``."""
+    base: object = data
+    while isinstance(base, np.ndarray) and not isinstance(base, Constants):
+        base = base.base
+    return isinstance(base, Constants)
 
 
 def _lies_well(data: Array, unit: int) -> bool:
@@ -121,7 +133,11 @@ class NativeMemory:
         for data, offset in self._places.released():
             if offset in small:
                 self._constants[offset][...] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-            elif offset in tensors and _lies_well(data, ALIGNMENT if data.nbytes <= _MOVED_BYTES else data.itemsize):
+            elif (
+                offset in tensors
+                and not _is_kept(data)
+                and _lies_well(data, ALIGNMENT if data.nbytes <= _MOVED_BYTES else data.itemsize)
+            ):
                 self._constants[offset] = data.reshape(-1).view(np.uint8)
                 models.add(offset)
             else:

@@ -74,6 +74,10 @@ class PackingFound(NativeFound):
         """See ``Identified``. No tunings match it."""
         return self.name, "to be packed", *self.compiler.identity
 
+    @property
+    def ahead(self) -> None:
+        """Return nothing: packs are the same wherever they are made."""
+
     def open(self, *, profile: bool, directory: Path | None) -> "PackingDevice":
         """See ``FoundDevice``."""
         return PackingDevice(self, self.target_)

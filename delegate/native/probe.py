@@ -34,7 +34,7 @@ def checked(compiler: Compiler, directory: Path | None) -> Compiler:
     Raises nothing: a broken compiler is returned unchanged, and fails when used.
     """
     path = _path(compiler, directory)
-    if path is not None and (kept := _restored(compiler, disk.read_sealed(path))) is not None:
+    if path is not None and (kept := restored(compiler, disk.read_sealed(path))) is not None:
         return kept
     try:
         suitable = _tried(compiler)
@@ -42,13 +42,18 @@ def checked(compiler: Compiler, directory: Path | None) -> Compiler:
         info("the compiler %s: %s", compiler.source, error)
         return compiler
     if path is not None:
-        content = {"source": suitable.source, "target": suitable.target, "facts": asdict(suitable.facts)}
-        disk.write_sealed(path, json.dumps(content).encode())
+        keep(suitable, path)
     return suitable
 
 
-def _restored(compiler: Compiler, kept: bytes | None) -> Compiler | None:
-    """Return the cached compiler; None if there is none or another version of litecl wrote it."""
+def keep(compiler: Compiler, path: Path) -> bool:
+    """Write a compiler's target and the facts about it; return whether that succeeded."""
+    content = {"source": compiler.source, "target": compiler.target, "facts": asdict(compiler.facts)}
+    return disk.write_sealed(path, json.dumps(content).encode())
+
+
+def restored(compiler: Compiler, kept: bytes | None) -> Compiler | None:
+    """Return the compiler that was kept; None if there is none or another version of litecl wrote it."""
     if kept is None:
         return None
     with suppress(KeyError, TypeError, ValueError):

@@ -115,7 +115,7 @@ def hybrid_product(
     across, stage = work.tile.across, Const(weights.stage(g.groups, panel, width))
     values = in_rows(weights.values[np.newaxis], width) if across else weights.packed(g.groups, panel, work.runs)
     scales = Const(weights.block_scales(panel)) if blocks else stage
-    defines = work.defines | activation.defines | {"T": "uchar"}
+    defines = work.defines | work.signed_row(weights.values, weights.bits, target) | activation.defines | {"T": "uchar"}
     if weights.bits < 8:
         defines["WEIGHT_BITS"] = weights.bits
     if blocks:

@@ -1,5 +1,9 @@
 """The launch of kernels_cl/quantized_conv_2d.cl: quantized activations times constant weights of 8 bits or fewer."""
 
+from dataclasses import replace
+
+import numpy as np
+
 from litecl.delegate.cl_op import Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.claims import C_TYPES
 from litecl.delegate.kit.strided import Memory
@@ -50,6 +54,9 @@ def integer_product(
     if words:
         g, weights = g.words, weights.words
     work = patches("quantized_conv_2d", g, target, groups, words=words, across=weights.bits == 8 and not wide)
+    signed = {} if words else work.signed_row(weights.values, weights.bits, target)
+    if signed:  # sums then lack 128 times the weights
+        weights = replace(weights, bias=weights.bias + 128 * weights.values.sum(axis=2, dtype=np.int64))
     shape = QuantizedConvolution(work.gather(read.size_bytes), x_zero, bounds, weights.factor)
     panel, width = work.tile.panel, target.vector_width
     if wide:
@@ -57,7 +64,7 @@ def integer_product(
     else:
         stage = weights.stage(panel, width, x_zero, bounds, real=real)
     packed = in_rows(weights.values, width) if work.tile.across else weights.packed(panel, work.runs)
-    defines = work.defines | stage.defines | {"T": C_TYPES[x.spec.type]}
+    defines = work.defines | signed | stage.defines | {"T": C_TYPES[x.spec.type]}
     defines |= {} if wide else bounds.defines(type_)
     if type_ != x.spec.type:
         defines["OUT"] = C_TYPES[type_]

@@ -108,7 +108,9 @@ class _Decoder:
 
     def _check(self, position: int, size: int, name: str) -> None:
         if position < 0 or position + size > self._size:
-            raise _Malformed(f"{name} of {size} bytes at {position} is outside the file of {self._size} bytes")
+            raise _Malformed(
+                f"{name} of {size} bytes at {position} is outside the file of {self._size} bytes; is it cut off?"
+            )
 
     def _spend(self, size: int) -> None:
         self._left -= size

@@ -1,17 +1,15 @@
 """Depthwise convolutions of bytes from lines of fours, for processors of each level that this one can stand in for."""
 
-from dataclasses import replace
-
 import pytest
 
 from litecl.cases import Case
 from litecl.cases.integer_conv import CASES
-from litecl.delegate import CLDelegate, devices
+from litecl.delegate import CLDelegate
 from litecl.delegate.cpu.target import CpuTarget
-from litecl.delegate.native import compiler
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D
 from support.by_name import Fed, agrees, launches
+from support.levels import stand_in
 
 _KERNEL = "quantized_depthwise_lines"
 _LEVELS = {8: ("x86-64-v3", "__AVX2__"), 16: ("x86-64-v4", "__AVX512BW__")}  # neither multiplies bytes
@@ -44,11 +42,5 @@ def test_wide_vectors_and_four_channels_or_whole_pixels() -> None:
 
 @pytest.mark.parametrize(("case", "width"), _LINES, ids=lambda each: getattr(each, "name", str(each)))
 def test_a_processor_without_products_of_bytes(case: Case, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    level, macro = _LEVELS[width]
-    found = compiler.found(None)
-    if found is None or macro not in found.macros:
-        pytest.skip(f"no compiler for a processor of {level}")
-    lower = replace(found, target=(f"-march={level}",), known=None)
-    monkeypatch.setattr(compiler, "found", lambda directory=None: lower)
-    monkeypatch.setattr(devices, "_DEVICES", {})
+    stand_in(monkeypatch, *_LEVELS[width])
     agrees(_fed(case), [CLDelegate(device="native", num_threads=1, strict=True)])

@@ -17,7 +17,9 @@ import pytest
 import litecl
 from litecl.delegate import CLDelegate, Tuning, devices, disk, kept_plans, own_code, plan_key
 from litecl.delegate.native import compiler
+from litecl.delegate.native.memory import ConstantPool
 from litecl.interpreter import Interpreter
+from litecl.interpreter.buffers import Constants, aligned
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Model
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
@@ -125,7 +127,7 @@ def test_a_delegation_holds_no_entry(tmp_path: Path) -> None:
         interpreter.allocate_tensors()
     kept = interpreter._delegations[0]._kept  # type: ignore[attr-defined]
     assert kept.is_read
-    assert all(not vars(kept)[name] for name in ("_arrays", "_constants", "_plans", "_blocks", "_partitionings"))
+    assert all(not len(vars(kept)[name]) for name in ("_arrays", "_constants", "_plans", "_blocks", "_partitionings"))
 
 
 def test_half_precision(plans: list[Any], tmp_path: Path) -> None:
@@ -414,23 +416,28 @@ def _dense() -> Model:
 
 
 def test_arrays_in_the_models_memory_stay_there() -> None:
-    """The same array, a part and another type of it; others are copies, each once, and as writeable as before."""
+    """The same array, a part and another type of it; small others are copies, each once, as writeable as before; large
+    ones are read-only views of the entry, which the pool takes as they are.
+    """
     rng = np.random.default_rng(6)
     constants = [randn(rng, 3, 5), randn(rng, 4, 6)]
     sealed, turned = randn(rng, 7), np.ascontiguousarray(constants[0].T)
     sealed.flags.writeable = False
+    large = randn(rng, 3000)
     within = [constants[1], constants[1][1:3], constants[1].view(np.int32).reshape(-1), constants[0].reshape(5, 3)]
-    apart = [constants[0].T, turned, sealed, sealed, np.empty(0, np.float32), np.float32(3).reshape(())]
+    apart = [constants[0].T, turned, sealed, sealed, np.empty(0, np.float32), np.float32(3).reshape(()), large]
     blocks: list[bytes] = []
 
     def offset(array: np.ndarray) -> int:
-        blocks.append(array.tobytes())
+        blocks.append(array.tobytes().ljust(256, b"\0"))
         return sum(map(len, blocks[:-1]))
 
     memory = io.BytesIO()
     kept_plans._Pickler(memory, constants, offset).dump([*within, *apart])
     memory.seek(0)
-    reader = kept_plans._Unpickler(memory, [*constants], memoryview(b"".join(blocks)))
+    entry = aligned(sum(map(len, blocks)))
+    entry[...] = np.frombuffer(b"".join(blocks), np.uint8)
+    reader = kept_plans._Unpickler(memory, [*constants], entry.view(Constants))
     got = reader.load()
     assert got[0] is constants[1]
     assert all(np.shares_memory(a, b) for a, b in zip(got[: len(within)], within, strict=True))
@@ -440,3 +447,6 @@ def test_arrays_in_the_models_memory_stay_there() -> None:
         np.testing.assert_array_equal(a, b)
     assert got[len(within) + 2] is got[len(within) + 3]
     assert [a.flags.writeable for a in got[len(within) + 1 :][:3]] == [True, False, False]
+    assert [np.shares_memory(a, entry) for a in got] == [a is got[-1] for a in got]
+    assert not got[-1].flags.writeable
+    assert np.shares_memory(ConstantPool().held(got[-1]), entry)

@@ -140,6 +140,22 @@ def test_files_that_are_no_tokenizer(content: bytes) -> None:
         tokenizers.load(content)
 
 
+def test_a_prompt_stays_whole() -> None:
+    """Whatever length the tokenizer's file sets."""
+    library = pytest.importorskip("tokenizers").Tokenizer.from_str(small.hugging_face().decode())
+    library.enable_truncation(2)
+    library.enable_padding(length=99)
+    expected = tokenizers.load(small.hugging_face()).encode("the cat sat", True)
+    assert tokenizers.load(library.to_str().encode()).encode("the cat sat", True) == expected
+
+
+def test_texts_that_a_tokenizer_lacks() -> None:
+    library = pytest.importorskip("tokenizers")
+    made = library.Tokenizer(library.models.WordLevel({"cat": 0}, "<unk>"))
+    with pytest.raises(ModelError, match=r"the tokenizer cannot encode the text: WordLevel error: Missing \[UNK\]"):
+        tokenizers.load(made.to_str().encode()).encode("dog", True)
+
+
 def test_the_file_of_a_tokenizer_is_named(tmp_path: Path) -> None:
     pytest.importorskip("sentencepiece")
     (tmp_path / "model.tflite").write_bytes(b"no tokenizer")
@@ -153,5 +169,7 @@ def test_a_config_that_says_nothing(tmp_path: Path) -> None:
     for eos in (None, 7, {"content": None}, "<none>"):
         small.write_config(tmp_path, eos)
         assert tokenizers.from_file(tmp_path / "tokenizer.json").stop_tokens == ()
+    (tmp_path / "tokenizer_config.json").write_text("[" * 100_000)
+    assert tokenizers.from_file(tmp_path / "tokenizer.json").stop_tokens == ()
     (tmp_path / "tokenizer_config.json").write_text("[]")
     assert tokenizers.from_file(tmp_path / "tokenizer.json").stop_tokens == ()

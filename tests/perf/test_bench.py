@@ -93,7 +93,7 @@ def test_a_peer_with_several_numbers_of_threads_is_compared_with_itself() -> Non
         return {"subjects": rows}
 
     found = {change.name: change.verdict for change in changes(bench(2.0, 1.0), bench(1.0, 2.0), 0.05)}
-    assert found == {"litecl": "same", "litert, 1 threads": "faster", "litert, 4 threads": "slower"}
+    assert found == {"litecl": "same", "litert, 1 thread": "faster", "litert, 4 threads": "slower"}
 
 
 def test_doubts_are_told() -> None:

@@ -235,7 +235,7 @@ def test_a_model_is_not_written_over(arguments: list[str], path: Path, capsys: p
     [
         "inspect {model} --node-data {model}",
         "run {model} --profile-to {link}",
-        "bisect {model} --page {model}",
+        "bisect {model} --page {html}",
         "quantize {model} --quantize int8 -o {new} --frontier {model}",
         "quantize {model} --quantize int8 -o {new} --save-recipe {new}",
         "quantize {model} --quantize int8 --calibrate {data} -o {data}",

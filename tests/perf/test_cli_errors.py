@@ -209,3 +209,52 @@ def test_notes_of_an_error_are_json_too(tmp_path: Path, capsys: pytest.CaptureFi
     assert parser.main(["run", str(broken), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)["error"]
     assert any(str(broken) in note for note in told["notes"])
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("run {model} --random -1", "--random: expected a whole number, got '-1'"),
+        ("run {model} --hop-ms -1", "--hop-ms: expected milliseconds above 0, got '-1'"),
+        ("run {model} --mean nan", "--mean: expected a finite number, got 'nan'"),
+        ("run {model} --least nan", "--least: expected a finite number, got 'nan'"),
+        ("bisect {model} --relative nan", "--relative: expected a number of 0 or more, got 'nan'"),
+        ("bisect {model} --steps -1", "--steps: expected a whole number, got '-1'"),
+        ("diff {model} {model} --relative -1", "--relative: expected a number of 0 or more, got '-1'"),
+    ],
+)
+def test_numbers_that_mean_nothing(command: str, said: str, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said in _error(capsys, *command.format(model=path).split())["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("none.npz", lambda file: np.savez(file), "expected arrays for ['main_in0'], got none"),
+        ("objects.npy", lambda file: np.save(file, np.array([{}]), allow_pickle=True), "an array of Python objects"),
+    ],
+)
+def test_files_without_a_value(
+    name: str, content: Any, said: str, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content(tmp_path / name)  # writes it
+    assert said in _error(capsys, "run", str(path), "--input", str(tmp_path / name))["message"]
+
+
+@pytest.mark.parametrize("command", ["chat {}", "generate {} --prompt -"])
+def test_a_closed_stdin_is_an_empty_text(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tokenizers")
+    sample.write(tmp_path)
+    monkeypatch.setattr("sys.stdin", None)
+    error = _error(capsys, *command.format(tmp_path / "language_model.litertlm").split())
+    assert "got an empty one" in error["message"]
+
+
+def test_an_empty_folder_of_inputs_leaves_nothing(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    error = _error(capsys, "run", path, "--inputs", tmp_path / "empty", "-o", tmp_path / "out")
+    assert "expected files in this folder, found none" in error["message"] and not (tmp_path / "out").exists()

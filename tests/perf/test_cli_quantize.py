@@ -49,10 +49,11 @@ def test_by_a_file_with_a_report(path: Path, capsys: pytest.CaptureFixture[str])
     assert "int4 by GPTQ" in printed and "SQNR" in printed
 
 
-def test_a_file_that_does_not_get_smaller_is_told(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["quantize", "convert"])
+def test_weights_that_stay_as_they_are_are_told(command: str, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     once, twice = (path.parent / name for name in ("once.tflite", "twice.tflite"))
-    assert "no smaller" not in text(capsys, "quantize", path, "--quantize", "int8", "-o", once)
-    assert "no smaller" in text(capsys, "quantize", once, "--quantize", "int8", "-o", twice)
+    assert "no weights" not in text(capsys, command, path, "--quantize", "int8", "-o", once)
+    assert "note: no weights became int8" in text(capsys, command, once, "--quantize", "int8", "-o", twice)
 
 
 @pytest.mark.parametrize(("flag", "value"), [("--budget", "12kb"), ("--min-sqnr", "20")])

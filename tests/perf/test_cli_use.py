@@ -1,12 +1,14 @@
 """The command ``litecl``: inputs and signatures, programs ahead of time, completion, quick help, narrow terminals."""
 
 import io
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from html import unescape
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -20,6 +22,8 @@ from litecl.bisection.runners import Runner
 from litecl.cli import commands, parser, tables
 from litecl.delegate import devices
 from litecl.delegate.native import compiler
+from litecl.interpreter.file.reader import read
+from litecl.perf.summary import summarize
 from support.build import randn
 from support.command import RNG, data, failure, small_model, text
 from support.skips import as_itself
@@ -223,3 +227,25 @@ def test_a_shorter_name_of_the_reference_kernels() -> None:
         args = made.parse_args([name, "model.tflite", "--against", "litert-ref", *output])
         assert args.against == (["litert-reference"] if name == "bench" else "litert-reference")
     assert not Runner("litert-ref").is_device
+
+
+@pytest.mark.parametrize(
+    "command", ["inspect --nodes --delegate", "where", "run", "bench --cpu --runs 2", "report --no-start"]
+)
+def test_a_page_has_what_the_terminal_shows(
+    command: str, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, *flags = command.split()
+    page = tmp_path / "page.html"
+    assert parser.main([name, str(path), *flags, "--page", str(page), "--json"]) == 0
+    json.loads(capsys.readouterr().out)
+    words = unescape(re.sub("<[^>]*>", " ", page.read_text(encoding="utf-8")))
+    assert {*summarize(read(path)).operators} <= {*words.split()} or name in ("run", "bench")
+    assert path.name in words
+
+
+@pytest.mark.parametrize("command", ["chat", "completion", "generate", "serve", "trace"])
+def test_what_prints_as_it_goes_has_no_page(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser.main([command, "--help"])
+    assert "--page" not in capsys.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 
 from litecl.cli import main
 from litecl.interpreter.errors import ModelError
-from litecl.perf.compare import changes, load, rank_test
+from litecl.perf.compare import changes, differences, load, rank_test, unpaired
 from litecl.perf.environment import header
 
 RNG = np.random.default_rng(8)
@@ -23,7 +23,12 @@ def times(count: int = 50, factor: float = 1.0) -> list[float]:
 
 def bench(of: list[float], **more: Any) -> dict[str, Any]:
     subject = {"name": "litecl", "times_ms": of}
-    return header("litecl bench") | {"sha256": "a", "device": None, "subjects": [subject], "profile": None} | more
+    return (
+        header("litecl bench")
+        | {"sha256": "a", "device": None, "subjects": [subject], "profile": None}
+        | {"numbers": "reference"}
+        | more
+    )
 
 
 def test_the_rank_test_is_mann_whitney_s() -> None:
@@ -70,8 +75,24 @@ def test_the_command_fails_where_it_is_slower(tmp_path: Path, capsys: pytest.Cap
     found = json.loads(capsys.readouterr().out)
     assert found["changes"][0]["verdict"] == "slower"
     assert found["operators"][0] == {"op": "CONV_2D", "old_ms": 0.5, "new_ms": 0.9}
-    assert found["differences"] == ["model: a before, b now"]
+    assert found["differences"] == ["model:  (SHA-256 a...) before,  (SHA-256 b...) now"]
     assert main(["compare", str(old), str(new), "--fail-above", "50%"]) == 0
+
+
+def test_what_only_one_benchmark_measured_is_said() -> None:
+    def subject(name: str, threads: int | None, of: list[float]) -> dict[str, Any]:
+        return {"name": name, "num_threads": threads, "times_ms": of}
+
+    old = bench([]) | {"subjects": [subject("litecl", None, times()), subject("litert", 1, times())]}
+    both = [subject("litert", 1, times(factor=2.0)), subject("litert", 2, times())]
+    new = bench([], numbers="tflm") | {"subjects": [subject("litecl", 1, times()), *both]}
+    assert [(c.name, c.verdict) for c in changes(old, new, 0.05)] == [
+        ("litecl", "same"),
+        ("litert, 1 thread", "slower"),
+    ]
+    assert unpaired(old, new) == ["litert, 2 threads: measured in the new benchmark only"]
+    assert unpaired(new, old) == ["litert, 2 threads: measured in the old benchmark only"]
+    assert differences(old, new) == ["numbers: reference before, tflm now"]
 
 
 def test_what_is_no_benchmark_is_told(tmp_path: Path) -> None:

@@ -129,3 +129,14 @@ def test_what_does_not_fit_is_refused(
         (tmp_path / file).write_bytes(content)
     with pytest.raises(kind, match=message):
         load_inputs([f"x={tmp_path / file}"], [detail("x", *shape)])
+
+
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("name", ["cut.png", "cut.jpg"])
+def test_an_image_that_is_cut_off_is_refused(name: str, kept: float, tmp_path: Path) -> None:
+    pixels = np.random.default_rng(5).integers(0, 256, (64, 64, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / name)
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(content[: int(kept * len(content))])
+    with pytest.raises(ModelError, match=name):
+        load_inputs([str(tmp_path / name)], [detail("image", 1, 64, 64, 3)])

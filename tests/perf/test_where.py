@@ -1,5 +1,6 @@
 """``litecl where``: kinds of nodes, the table of what runtimes do with them, and what it says of a model."""
 
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,8 +20,9 @@ from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.ops.unary import NEG
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.perf.peers import PEERS
 from litecl.verify.catalogue import named_cases
 from litecl.where import edgetpu, page, places, specimens, table
@@ -127,6 +129,20 @@ class _Off(Interpreter):
         return value + value.dtype.type(1)
 
 
+class _Unsteady(Interpreter):
+    """Every instance has other results."""
+
+    instances = itertools.count()
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._number = next(self.instances)
+
+    def get_tensor(self, tensor_index: int, *args: object) -> Array:
+        value = np.array(super().get_tensor(tensor_index))
+        return value + value.dtype.type(self._number)
+
+
 class _Refusing(Interpreter):
     def allocate_tensors(self) -> None:
         raise RuntimeError("no kernel\nfor this")
@@ -137,7 +153,9 @@ def test_what_a_runtime_does_is_seen() -> None:
     right = observe(specimen, _suspect(lambda content: Interpreter(model_content=content)))
     off = observe(specimen, _suspect(lambda content: _Off(model_content=content)))
     refused = observe(specimen, _suspect(lambda content: _Refusing(model_content=content)))
-    assert right is not None and right.refused is None and right.numbers and not right.differing
+    assert right is not None and right.refused is None and right.numbers and not right.differing and not right.wrong
+    unsteady = observe(specimen, _suspect(lambda content: _Unsteady(model_content=content)))
+    assert unsteady is not None and "change from run to run" in unsteady.wrong
     assert off is not None and off.differing == off.numbers and (off.steps or off.relative)
     assert refused is not None and refused.refused == "no kernel"
 
@@ -183,6 +201,14 @@ def test_no_kind_is_the_same_where_another_of_its_types_rounds() -> None:
     assert (limited.steps, limited.relative, str(limited)) == (1, 0, "rounds, 1 step")
 
 
+def test_floats_that_are_quantized_may_differ_by_a_step() -> None:
+    runtime = Runtime("r", "r", "1", "", "", 1)
+    kinds = [f"CONV_2D | {x}[4] {w}=[4] | float32[4] | " for x, w in (("float32", "int8**0"), ("float32", "float32"))]
+    seen = [(replace(_SEEN, kind=kind, differing=1, relative=1e-7), False) for kind in kinds]
+    known = Table().with_runtime(runtime, recorded(seen))
+    assert [str(known.verdict("r", Kind.parse(kind), 1)) for kind in kinds] == ["rounds, 1e-2", "rounds, 1e-4"]
+
+
 def test_complex_numbers_that_a_model_cannot_return_may_be_used_within() -> None:
     """OpenVINO refuses RFFT2D and COMPLEX_ABS alone, and runs them together."""
     kinds = ["RFFT2D | float32[2] int32=[1] | complex64[2] | ", "ABS | float32[2] | float32[2] | "]
@@ -204,10 +230,13 @@ def test_an_operator_that_a_runtime_lacks_is_refused_of_every_kind() -> None:
 
 def test_a_table_is_written_and_read(tmp_path: Path) -> None:
     runtime = Runtime("r", "package", "1", "2026-11-29", "a processor", 2)
-    seen = [_SEEN, replace(_SEEN, kind="NEG | int8[1] | int8[1] | ", refused="no kernel")]
+    refused = replace(_SEEN, name="folder/a.tflite#3", kind="NEG | int8[1] | int8[1] | ", refused="no kernel")
+    seen = [_SEEN, refused, replace(_SEEN, name="b.tflite#0")]
     known = Table().with_runtime(runtime, recorded((one, False) for one in seen))
     table.write(known, path := tmp_path / "table.json")
     assert table.read(path) == known
+    assert known.kinds[refused.kind]["r"].nodes == (refused.name,)
+    assert known.models("r") == ["b.tflite", "folder/a.tflite"]
     assert table.read(path).with_runtime(runtime, {}).kinds == {}
     for other in (b'{"kind": "other"}', b"PK\xff\x00", b""):
         path.write_bytes(other)
@@ -229,6 +258,18 @@ def test_places_say_what_to_change() -> None:
     assert (first.verdicts["r"].status, first.verdicts["r"].reason) == (REFUSES, "no TANH")
     assert first.changes == {"r": ("fused_activation_function=NONE",)}
     assert (second.verdicts["r"].status, second.changes) == (UNKNOWN, {})
+
+
+def test_a_compiler_may_compute_what_follows_from_sizes() -> None:
+    g = Graph()
+    x = g.input((2, 3))
+    built = model(
+        g.build(g.op(NEG, [g.op(SHAPE, [x], ShapeOptions(TensorType.INT32))], NoOptions()), g.op(NEG, [x], NoOptions()))
+    )
+    kinds = [str(kind_of(built.subgraphs[0], node)) for node in built.subgraphs[0].nodes]
+    seen = [replace(_ON_CPU, kind=kind) for kind in kinds]
+    known = Table().with_runtime(Runtime("r", "r", "1", "", "", 3), recorded((one, False) for one in seen))
+    assert [place.verdicts["r"].status for place in places.where(built, known, ["r"])] == [UNKNOWN, UNKNOWN, LEFT]
 
 
 def test_nodes_are_cut_out_of_a_model() -> None:
@@ -257,6 +298,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [r["name"] for r in answer["runtimes"]] == ["tflite_micro", "litert"]
     assert answer["nodes"][0]["op"] == "MUL" and {*answer["nodes"][0]["runtimes"]} == {"tflite_micro", "litert"}
     assert "nodes by runtime" in text(capsys, "where", path)
+    assert "nothing to measure with: edgetpu_compiler" in text(
+        capsys, "where", path, "--runtime", "edgetpu", "--measure"
+    )
     assert "expected one of litert" in failure(capsys, "where", path, "--runtime", "other")
     assert "expected --table FILE" in failure(capsys, "verify", "--models", path)
 
@@ -373,7 +417,9 @@ def test_a_compiler_runs_no_checks(tmp_path: Path, capsys: pytest.CaptureFixture
         "vela": PLACED,
         "edgetpu": PLACED,
     }
-    assert [(one["runtime"], one["placed"]) for one in answer["measured"]] == [("vela", "1 operator on the NPU")]
+    compiled, listed = answer["measured"]
+    assert (compiled["runtime"], compiled["placed"]) == ("vela", "1 operator on the NPU")
+    assert (listed["runtime"], listed["installed"]) == ("edgetpu", False)
 
 
 @pytest.mark.nightly

@@ -16,10 +16,10 @@ from litecl.interpreter.graph import ABSENT, Model, Quantization, Subgraph
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.interpreter.ops.quantize import real
+from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE, real
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP, SIN, TANH
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support.build import Graph, model, randn
 from support.shared import MODELS, needs_shared
 
@@ -135,3 +135,48 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [row["what"] for row in found["changed"]] == [["beta: 1.0 -> 0.5"]]
     assert main(["diff", a, c]) == 1
     assert "beta: 1.0 -> 0.5" in capsys.readouterr().out
+
+
+def _scores(*names: str, suffix: str = "") -> Model:
+    """A TANH, an EXP and a SIN of an input, as outputs of these names in this order."""
+    g = Graph()
+    x = g.input((2, 8))
+    ops = {"Identity": TANH, "Identity_1": EXP, "Identity_2": SIN}
+    outputs = [g.op(ops[name], [x], NoOptions()) for name in names]
+    for tensor, name in zip(outputs, names, strict=True):
+        g.tensors[tensor] = replace(g.tensors[tensor], name=name + suffix)
+    return model(g.build(*outputs))
+
+
+def test_outputs_of_one_name_are_compared_whatever_type_it_ends_in() -> None:
+    found = diff_models(_scores("Identity", "Identity_1"), _scores("Identity_1", "Identity", suffix="_int8"))
+    assert found.outputs == (0.0, 0.0)
+    assert found.ends == (
+        "output Identity -> Identity_int8: position 0 -> 1",
+        "output Identity_1 -> Identity_1_int8: position 1 -> 0",
+    )
+
+
+def test_an_output_of_one_model_is_compared_with_none() -> None:
+    whole, part = _scores("Identity", "Identity_1", "Identity_2"), _scores("Identity", "Identity_2")
+    found, back = diff_models(whole, part), diff_models(part, whole)
+    assert found.outputs == back.outputs == (0.0, 0.0)
+    assert "output Identity_1: only in A" in found.ends and "output Identity_1: only in B" in back.ends
+    assert not found.is_within(0.0)
+
+
+def test_random_inputs_are_numbers_that_a_quantize_holds() -> None:
+    """The scale holds 0 to 1 alone, which standard normal numbers leave."""
+
+    def graph(*, quantized: bool) -> Model:
+        g = Graph()
+        held = x = g.input((4, 64))
+        if quantized:
+            by = Quantization(np.full(1, 1 / 255, np.float32), np.full(1, -128, np.int64))
+            spec = replace(g.tensors[x], type=TensorType.INT8, quantization=by)
+            (stored,) = g.node(QUANTIZE, [x], [spec], QUANTIZE.options())
+            g.tensors[stored] = spec
+            held = g.op(DEQUANTIZE, [stored], DEQUANTIZE.options())
+        return model(g.build(g.op(TANH, [held], NoOptions())))
+
+    assert 0 <= diff_models(graph(quantized=False), graph(quantized=True)).outputs[0] < 0.01

@@ -278,10 +278,22 @@ def test_replies_in_json(path: Path, tmp_path: Path, kind: str) -> None:
             assert content == "".join(each["delta"].get("content", "") for each in sent if each["index"] == index)
         any_object = {"response_format": {"type": "json_object"}, "max_tokens": 9, "temperature": 0}
         assert answered(client, **any_object)["choices"][0]["message"]["content"].startswith("{")
+        for schema in (
+            {"anyOf": [{"type": "string", "pattern": f"^{n}$"} for n in range(9)]},  # one of them at a time
+            {"type": "number", "multipleOf": 0.01},
+        ):
+            chosen = {"type": "json_schema", "json_schema": {"schema": schema}}
+            assert answered(client, response_format=chosen)["choices"]
         for schema, said in (
             ({"type": "frog"}, "Invalid type: frog"),
             ({"$ref": "http://127.0.0.1/x"}, "does not fetch resources"),
             ({"enum": ["\ud800"]}, "not JSON serializable"),
+            ({"allOf": [{"pattern": f"^{n}*$"} for n in range(9)]}, "at most 8 patterns and formats"),
+            ({"multipleOf": 50001}, "multipleOf: expected digits of at most 50000"),
+            (
+                {"$ref": "#/x", "multipleOf": 0.5, "x": {"multipleOf": 10001}},
+                "multipleOf: expected digits of at most 50000",
+            ),
         ):
             wrong = {"type": "json_schema", "json_schema": {"schema": schema}}
             status, answer = client.post(ASKED | {"response_format": wrong}, CHAT)
@@ -414,6 +426,7 @@ def test_openais_client(client: Client, generator: Generator, scripted: Callable
         (CHAT, {"tool_choice": "required"}, 400, "tool_choice", "has no such option"),
         (CHAT, {"modalities": ["audio"]}, 400, "modalities", "has no such option"),
         (CHAT, {"nosuch": 1}, 400, "nosuch", "has no such option"),
+        (TEXT, {}, 400, "prompt", "expected the key 'prompt'"),
         (CHAT, {"stream": "yes"}, 400, "stream", "expected true or false"),
         (TEXT, {"prompt": 3}, 400, "prompt", "expected a text, a list of texts, or tokens"),
         (TEXT, {"prompt": "\ud800"}, 400, None, "expected a text of Unicode"),

@@ -24,6 +24,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "page.tflite").write_text("<!DOCTYPE html><html></html>")
     (path / "pointer.tflite").write_text("version https://git-lfs.github.com/spec/v1\nsize 3\n")
     (path / "model.tflite.gz").write_bytes(gzip.compress(made.model.read_bytes()))
+    (path / "half.tflite").write_bytes(made.model.read_bytes()[:5000])
+    np.save(path / "doubles.npy", np.zeros((1, 8, 8, 3)))
+    np.save(path / "small.npy", np.zeros((1, 7, 7, 3), np.float32))
     (path / "net.onnx").write_bytes(b"\x08\x07\x12\x07pytorch")
     (path / "net.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(40))
     return path

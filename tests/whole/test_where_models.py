@@ -38,7 +38,12 @@ MODELS = (
     "tensorflow-tflite-micro/keyword_scrambled.tflite",
     "tensorflow-tflite-support/yamnet_audio_classifier_with_metadata.tflite",
 )
-"""Models whose nodes are not among those of the table."""
+
+
+def test_the_table_has_no_nodes_of_these_models() -> None:
+    known = table.shipped()
+    assert all(known.models(name) for name in known.runtimes)
+    assert not {*MODELS} & {model for name in known.runtimes for model in known.models(name)}
 
 
 @pytest.mark.nightly

@@ -10,7 +10,7 @@ from litecl.interpreter.file.writer import write_file
 from support import small_models
 from tools import same_bits
 
-STEADY = "deterministic: the same bits on every processor"
+STEADY = "deterministic: the same bits on every processor, NaN's sign and payload aside"
 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("qemu-aarch64", "qemu-riscv64"))), reason="qemu-user is not installed")

@@ -219,7 +219,7 @@ class Search:
         return Fault(subgraph, tuple(nodes), ops, iterations, name, error, part.model, tuple(inputs), tuple(expected))
 
     def _note(self, model: Model, subgraph: int, nodes: Sequence[int], why: str) -> None:
-        note = f"{_named(model, subgraph, nodes)} was not looked at by itself: {why}"
+        note = f"{_named(model, subgraph, nodes)} could not be looked at alone: {why}"
         if note not in self.notes:
             self.notes.append(note)
 

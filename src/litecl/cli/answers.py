@@ -12,7 +12,7 @@ from rich.text import Text
 
 from litecl.cli.boxes import Detection, detections, draw
 from litecl.cli.classes import Labels, labels_of, top
-from litecl.cli.command import positive
+from litecl.cli.command import finite, positive
 from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import table, titled
 from litecl.interpreter import Interpreter
@@ -34,7 +34,9 @@ def answer_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--draw", type=OutputFile(), metavar="FILE.png", help="write the input image with the boxes of a detector"
     )
-    group.add_argument("--least", type=float, default=0.5, metavar="SCORE", help="of the boxes to show (default: 0.5)")
+    group.add_argument(
+        "--least", type=finite, default=0.5, metavar="SCORE", help="lowest score of the boxes to show (default: 0.5)"
+    )
 
 
 def refuse_with_many(args: argparse.Namespace) -> None:

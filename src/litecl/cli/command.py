@@ -37,11 +37,12 @@ _LONG_S = 2.0  # report compiling that takes longer
 
 @dataclass(frozen=True)
 class Output:
-    """A command's output. data: for programs. view: for people."""
+    """A command's output. data: for programs. view: for people. page: makes its page, by default of the view."""
 
     data: Any
     view: Sequence[RenderableType]
     exit_code: int = 0
+    page: Callable[[], str] | None = None
 
 
 def model_argument(parser: argparse.ArgumentParser) -> None:
@@ -75,26 +76,29 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[NAME=]FILE",
         help="the value of an input: a .npy, .npz or .raw file, an image, a sound (.wav, .flac, .mp3, .ogg), or a "
-        "folder with one per input (default: random)",
+        "folder with one per input; may be repeated (default: random)",
     )
     shape_argument(parser, "--shape")
     parser.add_argument(
         "--mean",
-        type=float,
-        help="subtracted from the pixels of an image for a float input (default: by the file's metadata, or 127.5)",
+        type=finite,
+        metavar="MEAN",
+        help="number to subtract from an image's pixels for a float input (default: by the file's metadata, or 127.5)",
     )
-    parser.add_argument("--std", type=_divisor, help="divisor of the pixels (default: like the mean)")
+    parser.add_argument("--std", type=_divisor, help="number to divide the pixels by (default: like the mean)")
     parser.add_argument(
         "--rate",
         type=positive,
         metavar="HZ",
-        help="of the sound that the model takes (default: by the file's metadata, or 16000)",
+        help="sample rate of the sound that the model takes (default: by the file's metadata, or 16000)",
     )
     parser.add_argument(
         "--features", metavar="FILE", help="a .tflite model that makes the features of a sound, window by window"
     )
-    parser.add_argument("--hop-ms", type=float, default=20.0, metavar="MS", help="from window to window (default: 20)")
-    parser.add_argument("--random", type=int, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
+    parser.add_argument(
+        "--hop-ms", type=milliseconds, default=20.0, metavar="MS", help="time from one window to the next (default: 20)"
+    )
+    parser.add_argument("--random", type=count, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
 
 
 def shape_argument(parser: argparse.ArgumentParser, flag: str) -> None:
@@ -197,6 +201,7 @@ def device_arguments(
         if option.name in several:
             kind, default = kind | {"action": "append"}, []
         flag, text = option.metadata["flag"], option.metadata["help"]
+        text += "; may be repeated" if option.name in several else ""
         group.add_argument(flag, dest=option.name, default=default, help=text, **kind)
     if cpu:
         runtime.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
@@ -257,6 +262,16 @@ def number(text: str, expected: str, fits: Callable[[float], bool]) -> float:
 
 def _divisor(text: str) -> float:
     return number(text, "a number other than 0", lambda value: value != 0 and math.isfinite(value))
+
+
+def finite(text: str) -> float:
+    """Parse a finite number."""
+    return number(text, "a finite number", math.isfinite)
+
+
+def tolerance(text: str) -> float:
+    """Parse an allowed error."""
+    return number(text, "a number of 0 or more", lambda value: value >= 0)
 
 
 def seconds(text: str) -> float:

@@ -32,8 +32,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="measure prefill and decode in tokens a second (of bundles in any case), on a random prompt; --runs "
         f"generations, by default {_ROUNDS}",
     )
-    group.add_argument("--prompt-tokens", type=positive, default=64, metavar="N", help="of the prompt (default: 64)")
-    group.add_argument("--max-tokens", type=positive, default=64, metavar="N", help="that are generated (default: 64)")
+    group.add_argument(
+        "--prompt-tokens", type=positive, default=64, metavar="N", help="number of tokens of the prompt (default: 64)"
+    )
+    group.add_argument(
+        "--max-tokens", type=positive, default=64, metavar="N", help="maximum number of tokens (default: 64)"
+    )
 
 
 def is_asked_for(args: argparse.Namespace) -> bool:

@@ -13,6 +13,7 @@ from rich.text import Text
 from litecl.cli.command import Output, device_options, media_of, numbers_view, positive, progress, read_view
 from litecl.cli.entry import Entry
 from litecl.cli.tables import table
+from litecl.delegate.naming import counted
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.jobs import engines
@@ -86,9 +87,11 @@ def _job(args: argparse.Namespace) -> Job:
     files = [file for pattern in args.inputs for file in _files(pattern)]
     if args.rows and len(files) != 1:
         raise ModelError(f"--rows: expected one .npy file, got {len(files)}")
-    for name in {*files}.intersection(args.inputs):  # a pattern without a match, too
+    for name in {*files}.intersection(args.inputs):  # a pattern without a match and an empty folder, too
         if not Path(name).exists():
             raise ModelError(f"--inputs: {name}: No such file")
+        if Path(name).is_dir():
+            raise ModelError(f"--inputs: {name}: expected files in this folder, found none")
     devices = args.devices if args.devices in (None, "all") else tuple(map(_device, args.devices.split(",")))
     options = {name: value for name, value in device_options(args).items() if value is not None and name != "device"}
     options |= {"device": args.device if devices is None else devices, "cpu": args.cpu, "signature": args.signature}
@@ -140,7 +143,8 @@ def _workers(done: list[Done]) -> list[dict[str, Any]]:
 
 def _view(data: dict[str, Any], left: int) -> list[RenderableType]:
     rate = left / data["seconds"] if data["seconds"] else 0.0
-    line = f"{data['folder']}: {data['inputs']} inputs in {data['parts']} parts, {data['run_before']} of them resumed; "
+    parts = f"{counted(data['inputs'], 'input')} in {counted(data['parts'], 'part')}"
+    line = f"{data['folder']}: {parts}, {data['run_before']} of them resumed; "
     line += f"{left} in {data['seconds']:.1f} s, {rate:.1f} inputs/s"
     workers = table("process", "device", "parts", "inputs", "s")
     for row in data["workers"]:

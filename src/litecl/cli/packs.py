@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.text import Text
 
-from litecl.cli.command import Bar, Output, device_options, progress, require_device, resize
+from litecl.cli.command import Bar, Output, device_options, numbers_view, progress, require_device, resize
 from litecl.cli.entry import Entry
 from litecl.cli.tables import report_data, size, table
 from litecl.delegate import CLDelegate, DelegationReport, disk
@@ -72,7 +72,7 @@ def packed(args: argparse.Namespace) -> Output:
     models = {hashlib.sha256(content_of(model)).hexdigest(): Path(model).name for model in args.models}
     libraries = {name: content for each in targets for name, content in each.libraries.items()}
     pack.write(args.output, models, threads, machines, libraries, args.dynamic_range)
-    return _output(args.output, works, threads)
+    return _output(args, works, threads)
 
 
 def _work(args: argparse.Namespace, model: Path, target: Target, threads: Sequence[int], bar: Bar) -> _Work:
@@ -85,7 +85,7 @@ def _work(args: argparse.Namespace, model: Path, target: Target, threads: Sequen
             "progress": bar.building,
             "strict": True,  # an incomplete pack would only fail on the target
         }
-        interpreter = Interpreter(model, delegates=[CLDelegate(**options)])
+        interpreter = Interpreter(model, delegates=[CLDelegate(**options)], numbers=args.numbers)
         for key in interpreter.get_signature_list() or [None]:
             resize(Entry(interpreter, key), args.shape)
         interpreter.allocate_tensors()
@@ -96,8 +96,8 @@ def _work(args: argparse.Namespace, model: Path, target: Target, threads: Sequen
     return _Work(model, target.machine, reports[-1], len(new), sum(map(len, new)), took_s)
 
 
-def _output(path: Path, works: Sequence[_Work], threads: Sequence[int]) -> Output:
-    view = table("machine", "model", "nodes", "libraries", "s")
+def _output(args: argparse.Namespace, works: Sequence[_Work], threads: Sequence[int]) -> Output:
+    path, view = args.output, table("machine", "model", "nodes", "libraries", "s")
     for work in works:
         nodes = f"{work.report.claimed} of {len(work.report.nodes)}"
         libraries = f"{work.libraries} ({size(work.size_bytes)})"
@@ -111,6 +111,7 @@ def _output(path: Path, works: Sequence[_Work], threads: Sequence[int]) -> Outpu
         "pack": str(path),
         "size_bytes": size_bytes,
         "threads": [*threads],
+        "numbers": args.numbers,
         "models": [
             {
                 "model": str(work.model),
@@ -123,4 +124,4 @@ def _output(path: Path, works: Sequence[_Work], threads: Sequence[int]) -> Outpu
             for work in works
         ],
     }
-    return Output(data, [view, *(Text(text) for text in (line, *warnings))])
+    return Output(data, [*numbers_view(args.numbers), view, *(Text(text) for text in (line, *warnings))])

@@ -8,6 +8,7 @@ import ast
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, NoReturn
 
 import litecl
 from litecl.cli.errors import FAILED, discard_output, refuse, tell
-from litecl.cli.outputs import require_apart
+from litecl.cli.outputs import OutputFile, require_apart
 
 _COMMANDS = Path(__file__).parent / "commands"
 _INTERRUPTED = 130  # the shell convention: 128 + SIGINT
@@ -33,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         whole = parser({name: import_module(f"litecl.cli.commands.{name}") for name in [named] if name in helps()})
         args = whole.parse_args(given)
-        require_apart(vars(args).pop("parser"), args)  # other processes get the arguments: no parser can be pickled
-        return _run(args)
+        require_apart(own := vars(args).pop("parser"), args)  # other processes get the arguments, without a parser
+        return _run(args, own)
     except _Usage as wrong:
         refuse(*wrong.args, as_json="--json" in given)
     except OSError as error:  # of a path that no file can have
@@ -44,12 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace, own: argparse.ArgumentParser) -> int:
     from litecl.interpreter.errors import LiteclError
 
     try:
         _fetch(args)
         output = args.run(args)
+        if page := getattr(args, "page", None):
+            output = _with_page(output, page, own, args)
     except BrokenPipeError:  # the reader of a streaming command has closed the pipe
         discard_output()
         return FAILED
@@ -64,6 +67,23 @@ def _run(args: argparse.Namespace) -> int:
             tell(error, FAILED, as_json=False)
         return FAILED
     return int(output.exit_code)
+
+
+def _with_page(output: Any, path: Path, own: argparse.ArgumentParser, args: argparse.Namespace) -> Any:
+    """Write an ``Output`` as a page, and return it with a line that says so."""
+    from rich.text import Text
+
+    from litecl.cli.pages import page
+    from litecl.interpreter.whole_files import put_text
+
+    if output.page is not None:
+        content = output.page()
+    else:
+        files = [vars(args)[action.dest] for action in own._actions if not action.option_strings]
+        named = [Path(file).name for each in files for file in (each if isinstance(each, list) else [each])]
+        content = page(own.prog, ", ".join(named) or str(own.description), output.view)
+    put_text(path, content)
+    return replace(output, view=[*output.view, Text(f"{path} is written.")])
 
 
 def _print(output: Any, *, json: bool) -> None:
@@ -164,7 +184,7 @@ def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:
     """Return a parser with the names of all subcommands, and the arguments of the imported ones.
 
     An imported command has ``EXAMPLES``, one per line, which end its help, and may have ``FAILED``, its exit code for
-    errors.
+    errors, and ``PAGE``, False if it prints no result that could be a page.
     """
     whole = _Parser(
         prog="litecl", description="Convert, inspect, run and measure TensorFlow Lite models on GPUs and processors."
@@ -178,6 +198,10 @@ def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:
         under.add_argument("--json", action="store_true", help="print JSON instead of tables")
         if name in commands:
             under.epilog = f"examples:\n{indent(commands[name].EXAMPLES, '  ')}"
+            if getattr(commands[name], "PAGE", True):
+                under.add_argument(
+                    "--page", type=OutputFile(".html"), metavar="FILE.html", help="write the result as a page"
+                )
             commands[name].arguments(under)
             failed = getattr(commands[name], "FAILED", FAILED)
             under.set_defaults(run=commands[name].run, failed=failed, parser=under)

@@ -9,7 +9,6 @@ from rich.table import Table as RichTable
 from litecl.cli.command import progress
 from litecl.cli.tables import line, lines, number, table, titled
 from litecl.interpreter.errors import ModelError
-from litecl.where import edgetpu
 from litecl.where.measure import Measured, measure
 from litecl.where.places import Place, runtimes_of
 from litecl.where.table import Table
@@ -33,7 +32,7 @@ def names_of(given: Sequence[str], known: Table) -> list[str]:
 
 def shown_nodes(nodes: Sequence[str]) -> str:
     """Return nodes as text; the first ones and their number if there are many."""
-    return " ".join(nodes if len(nodes) <= _MOST else [*nodes[: _MOST - 1], f"... {len(nodes)}"])
+    return " ".join(nodes if len(nodes) <= _MOST else [*nodes[: _MOST - 1], f"... ({len(nodes)} in all)"])
 
 
 def notes(places: Sequence[Place], names: Sequence[str]) -> list[RenderableType]:
@@ -54,9 +53,8 @@ def notes(places: Sequence[Place], names: Sequence[str]) -> list[RenderableType]
 
 
 def measured(content: bytes, names: Sequence[str], seed: int, timeout_s: float) -> list[Measured]:
-    """Run a model in runtimes, those that are installed; without those of which only a list is known."""
+    """Run a model in runtimes, those that are installed."""
     results = []
-    names = [name for name in names if name != edgetpu.RUNTIME.name]
     with progress("measuring", len(names)) as tick:
         for name in names:
             results.append(measure(content, name, seed, timeout_s))

@@ -56,13 +56,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--per-tensor",
         action="store_true",
-        help="one scale for all weights of an operator, instead of one per output channel",
+        help="use one scale for all weights of an operator, instead of one per output channel",
     )
     parser.add_argument(
         "--block",
         type=int,
         metavar="N",
-        help="with int4, one scale per N weights of a dense layer's output: 32, 64, ...",
+        help="with int4, use one scale per N weights of a dense layer's output: 32, 64, ...",
     )
     parser.add_argument(
         "--calibrate",

@@ -37,7 +37,10 @@ def stream_arguments(parser: argparse.ArgumentParser) -> None:
         help="give the model all of a sound in chunks; it keeps its states between them",
     )
     group.add_argument(
-        "--every-ms", type=milliseconds, metavar="MS", help="from chunk to chunk (default: chunks do not overlap)"
+        "--every-ms",
+        type=milliseconds,
+        metavar="MS",
+        help="time from one chunk to the next (default: chunks do not overlap)",
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from litecl.cli.tables import line, lines, shape, size, table
@@ -27,7 +28,7 @@ def summary_view(name: str, summary: ModelSummary) -> RenderableType:
     return Group(*parts)
 
 
-def tensors_view(tensors: Sequence[StoredTensor]) -> RenderableType:
+def tensors_view(tensors: Sequence[StoredTensor]) -> Table:
     """Return a table of tensors with sizes and, if quantized, scales and zero points."""
     view = table("subgraph", "index", "name", "type", "shape", "bytes", "scale", "zero point", "scales")
     for t in tensors:

@@ -17,7 +17,7 @@ SAMPLING = (
     ("--temperature", float, "0 takes the most likely token (default: the file's, else 0)"),
     ("--top-k", int, "draw from the N most likely tokens"),
     ("--top-p", float, "draw from the most likely tokens whose probabilities add up to this"),
-    ("--repetition-penalty", float, "above 1: make earlier tokens less likely"),
+    ("--repetition-penalty", float, "a number above 1 makes earlier tokens less likely"),
     ("--seed", int, "seed of sampling; the same seed gives the same text"),
 )
 
@@ -67,6 +67,11 @@ def sampling_arguments(parser: argparse.ArgumentParser, max_tokens: int) -> None
     )
     for flag, kind, text in SAMPLING:
         parser.add_argument(flag, type=kind, metavar="N" if kind is int else "X", help=text)
+
+
+def read_stdin() -> str:
+    """Return all of stdin; nothing if the shell has closed it."""
+    return sys.stdin.read() if sys.stdin else ""
 
 
 def generator_of(args: argparse.Namespace, building: Any) -> Generator:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Literal
 
-from litecl.diff.describe import of_ends, of_node, of_signatures
+from litecl.diff.describe import of_node, of_signatures
+from litecl.diff.ends import aligned, of_ends, paired
 from litecl.diff.facts import Facts
 from litecl.diff.merge import Merged, merged
 from litecl.diff.pair import Pair, pairs
@@ -130,7 +131,9 @@ def diff_models(
 
     Raises ModelError for files that aren't models, and ShapeError if the models' inputs differ in shape or number.
     """
-    models = [source if isinstance(source, Model) else read(source) for source in (a, b)]
+    first, second = (source if isinstance(source, Model) else read(source) for source in (a, b))
+    ends = {kind: paired(first, second, kind) for kind in ("inputs", "outputs")}
+    models = [aligned(first, 0, ends), aligned(second, 1, ends)]
     runtimes = [
         Interpreter(model, experimental_preserve_all_tensors=True, dynamic_range=dynamic_range, numbers=numbers)
         for model in models
@@ -142,8 +145,7 @@ def diff_models(
     given = real_inputs(models, runtimes, inputs or {}, seed)
     values = [values_of(*each) for each in zip(models, runtimes, given, strict=True)]
     compared = list(_compared(models, values))
-    first, second = (model.subgraphs[0] for model in models)
-    outputs = zip(first.outputs, second.outputs, strict=False)
+    outputs = zip(*(model.subgraphs[0].outputs for model in models), strict=False)
     counts = [Counter(node.op.name for graph in model.subgraphs for node in graph.nodes) for model in models]
     return Difference(
         only_a=dict(named for part in compared for named in part.only(0)),
@@ -153,7 +155,7 @@ def diff_models(
         counts={op: (counts[0][op], counts[1][op]) for op in counts[0] | counts[1] if counts[0][op] != counts[1][op]},
         layers=tuple(compared[0].layers(values)),
         outputs=tuple(error(values[0].get(s), values[1].get(t)) for s, t in outputs),
-        ends=(*of_ends(first, second), *of_signatures(*models)),
+        ends=(*of_ends(first, second, ends), *of_signatures(first, second)),
     )
 
 

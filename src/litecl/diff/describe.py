@@ -103,16 +103,6 @@ def _quantized(by: Quantization | None) -> str:
     return f"{low:.6g} to {high:.6g} along {by.quantized_dimension} at {zero}"
 
 
-def of_ends(a: Subgraph, b: Subgraph) -> Iterator[str]:
-    """Describe the differences of two graphs' inputs and outputs."""
-    for kind, one, other in (("inputs", a.inputs, b.inputs), ("outputs", a.outputs, b.outputs)):
-        if len(one) != len(other):
-            yield f"{kind}: {len(one)} -> {len(other)}"
-        for s, t in zip(one, other, strict=False):
-            for text in of_tensor(a.tensors[s], b.tensors[t]):
-                yield f"{kind[:-1]} {a.tensors[s].name}: {text}"
-
-
 def of_signatures(a: Model, b: Model) -> Iterator[str]:
     """Describe the differences of two models' signatures: keys, and names of inputs and outputs."""
     of_a, of_b = ({s.key: s for s in model.signatures} for model in (a, b))

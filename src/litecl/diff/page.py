@@ -7,6 +7,7 @@ from typing import Any
 from litecl.report.sheet import Part, Sheet, drawn, sheet
 
 _LIMIT = 0.01  # the relative error from which a layer is red, unless the data sets one
+_LONG = 20  # most rows to show unasked
 
 
 def page(data: Mapping[str, Any]) -> str:
@@ -22,12 +23,16 @@ def page(data: Mapping[str, Any]) -> str:
         Part("Fused, split or replaced", ("nodes of A", "operators", "nodes of B", "operators"), _replaced(data)),
         Part("Only in A", ("node", "operator"), tuple(data["only_a"].items())),
         Part("Only in B", ("node", "operator"), tuple(data["only_b"].items())),
-        Part("Changed", ("node", "operator", "name", "what differs, A → B"), tuple(map(_changed, data["changed"]))),
-        Part("Layers", ("node of A", "node of B", "operator", "name", "relative error"), _layers(data["layers"])),
+        _folded("Changed", ("node", "operator", "name", "what differs, A → B"), tuple(map(_changed, data["changed"]))),
+        _folded("Layers", ("node of A", "node of B", "operator", "name", "relative error"), _layers(data["layers"])),
     )
     lead = tuple(f"{line[0].upper()}{line[1:]}." for line in verdict(data))
     title = " → ".join(Path(data[side]).name for side in "ab")
     return sheet(Sheet("litecl diff", title, (*lead, f"A: {data['a']}", f"B: {data['b']}"), parts))
+
+
+def _folded(title: str, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Part:
+    return Part(title, columns, rows, is_folded=len(rows) > _LONG)
 
 
 def verdict(data: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from litecl.comparison import distances
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ShapeError
 from litecl.interpreter.feeding import fits
-from litecl.interpreter.graph import Array, Model, TensorSpec
-from litecl.interpreter.ops.quantize import real
+from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec
+from litecl.interpreter.ops.quantize import QUANTIZE, real
 from litecl.perf.feeds import labels, named_inputs, prepare, random_inputs
 
 
@@ -45,12 +45,22 @@ def real_inputs(
         raise ShapeError(f"expected models of as many inputs, got {len(details[0])} and {len(details[1])}")
     first = [by_name[name] for name in labels(details[0])]
     a, b = ([graph.tensors[t] for t in graph.inputs] for graph in (model.subgraphs[0] for model in models))
-    alike = [{**detail, "shape": value.shape} for detail, value in zip(details[1], first, strict=True)]
+    held = [_held(models[1].subgraphs[0], t) for t in models[1].subgraphs[0].inputs]
+    alike = [
+        {**detail, "shape": value.shape, "dtype": spec.dtype}
+        for detail, value, spec in zip(details[1], first, held, strict=True)
+    ]
     for position, (name, drawn) in enumerate(zip(by_name, random_inputs(alike, seed).values(), strict=True)):
-        if name not in inputs and a[position].dtype.kind == "f" and _is_quantized(b[position]):
-            first[position] = real(drawn, b[position].quantization).astype(a[position].dtype)
+        if name not in inputs and a[position].dtype.kind == "f" and _is_quantized(held[position]):
+            first[position] = real(drawn, held[position].quantization).astype(a[position].dtype)
     numbers = [real(value, spec.quantization) for value, spec in zip(first, a, strict=True)]
     return [first, [_as(value, spec) for value, spec in zip(numbers, b, strict=True)]]
+
+
+def _held(graph: Subgraph, tensor: int) -> TensorSpec:
+    """Return the tensor that holds an input's numbers: what a QUANTIZE makes of it, else the input."""
+    made = (node.outputs[0] for node in graph.nodes if node.op == QUANTIZE and node.inputs[0] == tensor)
+    return graph.tensors[next(made, tensor)]
 
 
 def _as(value: Array, spec: TensorSpec) -> Array:

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,10 +49,10 @@ class _Json:
             from tokenizers import Tokenizer as Library
         except ModuleNotFoundError as error:
             raise MissingExtra(f"a tokenizer.json is read by the package tokenizers: {_INSTALL}") from error
-        try:
+        with _raising("the tokenizer cannot be read"):
             self._library = Library.from_str(content.decode())
-        except Exception as error:  # the library raises plain Exception
-            raise ModelError(f"the tokenizer cannot be read: {error}") from error
+        self._library.no_truncation()  # which the file may ask for; a prompt stays whole, as in transformers
+        self._library.no_padding()
         end = None if ends is None else self._library.token_to_id(ends)
         self.stop_tokens: Sequence[int] = () if end is None else (end,)
         special = [each.content for each in self._library.get_added_tokens_decoder().values() if each.special]
@@ -74,10 +75,22 @@ class _Json:
         return self._unmarked.sub("", self._library.decode([*tokens], skip_special_tokens=False))
 
     def encode(self, text: str, first: bool) -> list[int]:
-        return list(self._library.encode(text, add_special_tokens=first).ids)
+        with _raising("the tokenizer cannot encode the text"):
+            return list(self._library.encode(text, add_special_tokens=first).ids)
 
     def decode(self, tokens: Sequence[int]) -> str:
         return str(self._library.decode([*tokens]))
+
+
+@contextmanager
+def _raising(what: str) -> Iterator[None]:
+    """Raise ModelError for a library's error: a plain Exception, or a panic of Rust's, which is none."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            raise ModelError(f"{what}: {error}") from error
+        raise
 
 
 class _SentencePiece:
@@ -92,10 +105,8 @@ class _SentencePiece:
             ) from error
         if not content:  # the library would accept it but load nothing
             raise ModelError("the tokenizer cannot be read: it is empty")
-        try:
+        with _raising("the tokenizer cannot be read"):
             self._library = SentencePieceProcessor(model_proto=content)
-        except Exception as error:
-            raise ModelError(f"the tokenizer cannot be read: {error}") from error
         ends = self._library.eos_id()
         self.stop_tokens: Sequence[int] = () if ends < 0 else (ends,)
 
@@ -141,7 +152,7 @@ def beside(model: Path) -> Path | None:
 def _ends(config: Path) -> str | None:
     try:
         token: Any = json.loads(config.read_bytes()).get("eos_token")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, RecursionError, AttributeError):
         return None
     ends = token.get("content") if isinstance(token, dict) else token
     return ends if isinstance(ends, str) else None

@@ -184,6 +184,8 @@ def _in_file(path: Path, known: list[str]) -> list[tuple[str, Path]]:
         raise ModelError(f"--input: expected NAME=FILE, got '{path}'; the model has {known}")
     with opened(path, "a .npz file") as arrays:
         names = _names(path, arrays)
+    if not names:
+        raise ModelError(f"{path}: expected arrays for {known}, got none")
     if len(known) == len(names) == 1:
         return [(known[0], path)]
     return [(_label(name, known), path) for name in names]
@@ -276,6 +278,8 @@ def _pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
             image = opened.convert(mode)
     except UnidentifiedImageError as error:
         raise ModelError(f"{path}: expected a .npy, .npz, .raw or .bin file, or an image") from error
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise ModelError(f"{path}: a damaged image: {error}") from error
     if size is not None and image.size != size:
         image = image.resize(size, Image.Resampling.BILINEAR)
     return np.asarray(image, np.uint8)

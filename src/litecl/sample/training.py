@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from litecl.interpreter.graph import Array
 from litecl.sample.digits import SIDE, Images
@@ -35,12 +36,13 @@ def train(images: Images, seed: int) -> Weights:
     ]
     first, second = ([np.zeros_like(value) for value in values] for _ in range(2))
     windows, steps = _windows(images.pixels), 0
-    for _ in range(_EPOCHS):
-        for chosen in np.array_split(rng.permutation(len(windows)), len(windows) // _BATCH):
-            steps += 1
-            slopes = _slopes(windows[chosen], images.digits[chosen], *values)
-            for value, slope, mean, square in zip(values, slopes, first, second, strict=True):
-                _follow(value, slope, mean, square, steps)
+    with threadpool_limits(1):  # more threads slow products this small down, most on a busy machine
+        for _ in range(_EPOCHS):
+            for chosen in np.array_split(rng.permutation(len(windows)), len(windows) // _BATCH):
+                steps += 1
+                slopes = _slopes(windows[chosen], images.digits[chosen], *values)
+                for value, slope, mean, square in zip(values, slopes, first, second, strict=True):
+                    _follow(value, slope, mean, square, steps)
     return Weights(*(value.astype(np.float32) for value in values))
 
 

@@ -1,7 +1,9 @@
 """Replies in JSON: which tokens a schema lets follow, by the package llguidance."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +18,9 @@ from litecl.serve.completions import Refused
 
 _WRITTEN = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}  # else blanks may never end
 _LAST = 32  # tokens, which are more than any mark has
+_TEXTS, _JOINS = {"pattern", "format"}, {"$ref", "anyOf", "oneOf"}  # what stands beside these holds too
+_CONDITIONS = {*_TEXTS, *_JOINS, "multipleOf"}
+_MOST_PATTERNS, _MOST_STATES = 8, 50_000  # for which llguidance takes a second at most
 
 
 class JsonReplies:
@@ -27,6 +32,7 @@ class JsonReplies:
     def mask(self, schema: Mapping[str, Any], prompt: ChatPrompt) -> Callable[[Sequence[int], Array], None]:
         """Return the mask of one reply; thinking that the prompt has begun comes first. Raises Refused."""
         tokenizer, llguidance = self._tokenizer, _llguidance()
+        _require_simple(schema)
         try:
             grammar = llguidance.LLMatcher.grammar_from_json_schema(dict(schema), _WRITTEN)
         except ValueError as error:
@@ -98,6 +104,34 @@ def _pieces(library: Any, end: int) -> Any:
             return tokens
 
     return Tokenizer(eos_token_id=end, bos_token_id=None, tokens=encoded, special_token_ids=special)
+
+
+def _require_simple(schema: Mapping[str, Any]) -> None:
+    """Refuse conditions for which llguidance, whose limits don't count them, would take minutes or much memory.
+
+    Each further pattern of one text doubles both; a multiple takes the square of the number that its digits write, and
+    the multiples of one number act as their product.
+    """
+    parts = [*_parts(schema)]
+    joined = any("allOf" in part or (part.keys() & _JOINS and len(part.keys() & _CONDITIONS) > 1) for part in parts)
+    if joined and sum(len(part.keys() & _TEXTS) for part in parts) > _MOST_PATTERNS:
+        raise _refused(f"expected at most {_MOST_PATTERNS} patterns and formats in a schema that joins conditions")
+    multiples = [part["multipleOf"] for part in parts if isinstance(part.get("multipleOf"), int | float)]
+    states = [int(re.sub(r"e.*|\D", "", str(each)) or 0) for each in multiples]
+    if (prod(states) if joined else max(states, default=0)) > _MOST_STATES:
+        raise _refused(
+            f"multipleOf: expected digits of at most {_MOST_STATES}, all multiplied if a schema joins conditions"
+        )
+
+
+def _parts(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield all objects of a document."""
+    left = [schema]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            yield each
+        left += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
 
 
 def _fault(matcher: Any) -> str:

@@ -51,6 +51,13 @@ class Kind:
         return cls(op, operands, results, options)
 
     @property
+    def is_hybrid(self) -> bool:
+        """Whether floats meet weights of integers, for which runtimes may quantize the floats."""
+        weights = any(text.startswith(("int", "uint")) and "*" in text and "=" in text for text in self.operands)
+        floats = any(text.startswith("float") and "=" not in text for text in self.operands)
+        return weights and floats and all(text.startswith("float") for text in self.results)
+
+    @property
     def types(self) -> str:
         """The operator and the types of its tensors, with their scales' stars: ``ADD int8* int8* -> int8*``."""
         operands, results = (" ".join(map(type_of, part)) for part in (self.operands, self.results))

@@ -40,7 +40,7 @@ def from_models(paths: Sequence[Path], folder: Path, skipped: list[str]) -> list
     cut: list[specimens.Specimen] = []
     for path in paths:
         try:
-            cut = specimens.varied([*cut, *specimens.of_model(bytes(content_of(path)), path.name)])
+            cut = specimens.varied([*cut, *specimens.of_model(bytes(content_of(path)), path.as_posix())])
         except LiteclError as error:
             skipped.append(f"{path}: {error}")
     return specimens.save(cut, folder)

@@ -13,6 +13,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.perf.feeds import labels, random_inputs
 from litecl.perf.peers import PEERS
+from litecl.where import edgetpu
 from litecl.where.making import ask
 from litecl.where.observe import apart, loaded, run
 
@@ -26,11 +27,11 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """What a runtime did with a model. installed: whether its package is. refused: why it doesn't run it; None if it
-    does.
+    """What a runtime did with a model. installed: whether its package is, if it has one.
 
-    outputs: by name, the share of numbers that differ, the largest difference of integers in steps, and of floats
-    relative to the largest magnitude; or what is wrong. placed: how many operators a compiler places on its NPU.
+    refused: why it doesn't run it; None if it does. outputs: by name, the share of numbers that differ, the largest
+    difference of integers in steps, and of floats relative to the largest magnitude; or what is wrong. placed: how many
+    operators a compiler places on its NPU.
     """
 
     runtime: str
@@ -43,6 +44,9 @@ class Measured:
 
 def measure(content: bytes, runtime: str, seed: int, timeout_s: float) -> Measured:
     """Run a model on random inputs in a process of its own."""
+    if runtime == edgetpu.RUNTIME.name:
+        why = f"nothing to measure with: {edgetpu.RUNTIME.package} is no Python package"
+        return Measured(runtime, "", why, {}, installed=False)
     packages = PACKAGES.get(runtime, {runtime: runtime})
     if not all(map(find_spec, packages)):
         return Measured(runtime, "", f"not installed: pip install {' '.join(packages.values())}", {}, installed=False)

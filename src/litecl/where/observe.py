@@ -18,7 +18,9 @@ from litecl.perf.feeds import outputs_of
 from litecl.where.kinds import kind_of
 from litecl.where.specimens import Specimen, draws
 
+CLOSE = 1e-4  # relative difference of floats that counts as rounding; longer sums round more than those of cases
 _DRAWS = 60
+_POWERS = range(6, 24)  # of two, bytes
 _INFINITE = 1e9  # JSON has no infinity
 _NUMBERS = 3000  # compared in a specimen, after which no more inputs are drawn
 
@@ -33,9 +35,9 @@ class Seen:
 
     kind: of its node; version: of the operator. refused: its message; None if it ran. numbers: compared; differing: of
     these. steps: the largest difference of integers; relative: of floats, relative to the largest magnitude. wrong: a
-    difference that isn't a number: another shape, or infinities. special: whether its inputs or results have NaN,
-    infinities, or numbers near the limits of their type. npu: whether a compiler places it on its NPU; False for the
-    CPU, then refused says why.
+    difference that isn't a number: another shape, infinities, or results that change from run to run. special: whether
+    its inputs or results have NaN, infinities, or numbers near the limits of their type. npu: whether a compiler places
+    it on its NPU; False for the CPU, then refused says why.
     """
 
     name: str
@@ -78,9 +80,11 @@ def observe(specimen: Specimen, suspect: Suspect) -> Seen | None:
                 return None
             continue
         try:
-            if theirs is None:
+            first = theirs is None
+            if first:
                 theirs = loaded(suspect, content)
             got = run(theirs, feeds)
+            again = run(_loaded_beside(suspect, content), feeds) if first else got
         except Unfed:
             return None
         except Exception as error:  # every runtime has its own
@@ -88,10 +92,17 @@ def observe(specimen: Specimen, suspect: Suspect) -> Seen | None:
                 seen.refused = first_line(error)
             return seen
         seen.special = seen.special or any(map(_is_special, (*feeds, *expected)))
+        seen.wrong = seen.wrong or _changed(got, again)
         _compare(seen, got, expected)
         if seen.numbers >= _NUMBERS:
             break
     return seen
+
+
+def _loaded_beside(suspect: Suspect, content: bytes) -> Any:
+    """Load a model beside another, after there were numbers in memory that is free, which it may read unwritten."""
+    [np.full(1 << power, 0x5A, np.uint8) for power in _POWERS]  # together, so that each has its own
+    return loaded(suspect, content)
 
 
 def _placed(seen: Seen, place: Callable[[bytes], Placement], content: bytes) -> Seen:
@@ -147,6 +158,13 @@ def _compare(seen: Seen, got: Sequence[Array], expected: Sequence[Array]) -> Non
         seen.differing += one["differing"]
         seen.steps, seen.relative = max(seen.steps, one["steps"]), max(seen.relative, one["relative"])
         seen.wrong = seen.wrong or one["wrong"]
+
+
+def _changed(first: Sequence[Array], again: Sequence[Array]) -> str:
+    """Return what is wrong if the same inputs give other results, beyond rounding: numbers that were never written."""
+    pairs = [apart(x, y) for x, y in zip(first, again, strict=True)]
+    changes = any(one["wrong"] or one["steps"] or one["relative"] > CLOSE for one in pairs)
+    return "the results change from run to run" if changes else ""
 
 
 def apart(got: Array, expected: Array) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from pathlib import Path
 from litecl.where import edgetpu
 from litecl.where.kinds import Kind, type_of
 from litecl.where.measure import PACKAGES
-from litecl.where.table import CLOSE, FAR, FEWEST, Record, Table, shipped
+from litecl.where.observe import CLOSE
+from litecl.where.table import FAR, FEWEST, Record, Table, shipped
 
 _INDICES = ("int32", "int64")
 _HEAD = """\
@@ -28,6 +29,7 @@ the `model.tflite` of these commands.
 | same bits | every number was equal in the cases that are like the node |
 | rounds, 1 step | integers differed by at most one step |
 | rounds, 1e-4 | floats differed by at most this share of the largest magnitude |
+| rounds, 1e-2 | the same, of float inputs and integer weights: an input halfway between two steps may go to either |
 | differs, 4 steps | the difference was larger; its limit is the next power of two, or of ten for floats |
 | differs, by far | by more than a tenth of the largest magnitude, or another shape, or infinities |
 | runs | it runs; fewer than {fewest} numbers were compared |
@@ -40,7 +42,7 @@ result's equal to the operand's, or not), constants, ranks, batches of one or mo
 numbers among the options as 0, 1, above or below. litecl never infers an answer from a case that is not like the node,
 unless the runtime says of all cases of an operator that it lacks the operator. A node is judged by itself: a runtime
 that refuses one node refuses the file, and one that fuses nodes may round differently. `--measure` runs the whole model
-on random inputs.
+on random inputs. Which nodes litecl's own device runs, `litecl inspect model.tflite --delegate` says.
 
 onnxruntime runs what tf2onnx makes of a file. vela is Arm's compiler for Ethos-U NPUs, for an Ethos-U55 with 256
 multiply-adds per cycle, its default. Where it places a node depends on sizes too, which the cases may not have:
@@ -57,6 +59,10 @@ litecl's own to the file that it writes.
 ## Runtimes
 
 The names are those of `--runtime`. `pip install` the package to run `--measure` on it.
+
+"""
+_MODELS = """
+Besides the cases, they were given nodes of these models of public repositories:
 
 """
 _OPERATORS = """
@@ -82,7 +88,18 @@ def markdown(table: Table) -> str:
     names = [*table.runtimes]
     operators = [*_lines(("operator", "types", *names), _rows(table, names))]
     limits = "\n".join(f"| {', '.join(ops)} | {'; '.join(texts)} |" for texts, ops in _limits().items())
-    return head + "\n".join(runtimes) + "\n" + _OPERATORS.replace("{limits}", limits) + "\n".join(operators) + "\n"
+    models = "\n".join(_lines(("repository", "models"), _models(table)))
+    return (
+        head
+        + "\n".join(runtimes)
+        + "\n"
+        + _MODELS
+        + models
+        + "\n"
+        + _OPERATORS.replace("{limits}", limits)
+        + "\n".join(operators)
+        + "\n"
+    )
 
 
 def _limits() -> Mapping[tuple[str, ...], list[str]]:
@@ -104,6 +121,14 @@ def _runtimes(table: Table) -> Iterator[Sequence[str]]:
     packages = {module: package for each in PACKAGES.values() for module, package in each.items()}
     for r in table.runtimes.values():
         yield r.name, packages.get(r.package, r.package), r.version, r.processor, r.date, f"{r.specimens:,}"
+
+
+def _models(table: Table) -> Iterator[Sequence[str]]:
+    names: dict[str, list[str]] = defaultdict(list)
+    for model in sorted({model for name in table.runtimes for model in table.models(name)}):
+        folder, _, file = model.rpartition("/")
+        names[folder].append(file)
+    yield from ((folder, ", ".join(files)) for folder, files in names.items())
 
 
 def _rows(table: Table, names: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -1,17 +1,18 @@
 """Says of every node of a model what each runtime of the table does with it, and what to change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.graph import Model, Node, Subgraph
+from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph
 from litecl.where import edgetpu
 from litecl.where.kinds import Kind, kind_of
 from litecl.where.table import DIFFERS, LEFT, REFUSES, UNKNOWN, Runtime, Table, Verdict, kinds_of, verdict
 
 _MOST_CHANGES = 2
 _CONSTANTS = "it reads constants alone, which runtimes may compute at once"
+_SIZES = "it follows from fixed sizes, which a compiler may compute at once"
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,20 @@ def where(model: Model, table: Table, runtimes: Sequence[str] = ()) -> tuple[Pla
     names = runtimes or [*runtimes_of(table)]
     shaped = _shaped(model)
     return tuple(
-        _place(number, at, graph, node, table, names)
+        _place(number, at, graph, node, table, names, fixed)
         for number, graph in enumerate(shaped.subgraphs)
+        for fixed in [_fixed(graph)]
         for at, node in enumerate(graph.nodes)
     )
+
+
+def _fixed(graph: Subgraph) -> set[int]:
+    """Return the tensors that follow from constants and from the sizes of others."""
+    fixed = {ABSENT, *(t for t, spec in enumerate(graph.tensors) if spec.data is not None)}
+    for node in graph.nodes:
+        if node.op.name in ("SHAPE", "RANK") or fixed.issuperset(node.inputs):
+            fixed.update(node.outputs)
+    return fixed
 
 
 def runtimes_of(table: Table) -> dict[str, Runtime]:
@@ -47,7 +58,9 @@ def runtimes_of(table: Table) -> dict[str, Runtime]:
     return {**table.runtimes, edgetpu.RUNTIME.name: edgetpu.RUNTIME}
 
 
-def _place(subgraph: int, at: int, graph: Subgraph, node: Node, table: Table, names: Sequence[str]) -> Place:
+def _place(
+    subgraph: int, at: int, graph: Subgraph, node: Node, table: Table, names: Sequence[str], fixed: Set[int]
+) -> Place:
     kind = kind_of(graph, node)
     if all(text == "-" or "=" in text for text in kind.operands):
         verdicts = dict.fromkeys(names, Verdict(UNKNOWN, _CONSTANTS))
@@ -55,6 +68,8 @@ def _place(subgraph: int, at: int, graph: Subgraph, node: Node, table: Table, na
         verdicts = {name: table.verdict(name, kind, node.version) for name in names if name in table.runtimes}
         if edgetpu.RUNTIME.name in names:
             verdicts[edgetpu.RUNTIME.name] = edgetpu.verdict(graph, node)
+        if node.outputs and {*node.outputs} <= fixed:
+            verdicts = {n: Verdict(UNKNOWN, _SIZES) if v.status == LEFT else v for n, v in verdicts.items()}
     bad = [name for name, verdict in verdicts.items() if verdict.status in (REFUSES, DIFFERS, LEFT)]
     return Place(subgraph, at, kind, verdicts, {name: changes(table, name, kind) for name in bad})
 

@@ -87,6 +87,12 @@ def of_model(content: bytes, name: str, seed: int = 0) -> Iterator[Specimen]:
             yield Specimen(f"{name}#{number}", part.model, [values[t] for t in part.inputs])
 
 
+def model_of(name: str) -> str:
+    """Return the model out of which a specimen of this name was cut; "" for a case."""
+    model, _, number = name.rpartition("#")
+    return model if number.isdecimal() else ""
+
+
 def _value(runtime: Any, tensor: int) -> Array | None:
     try:
         return np.asarray(runtime.get_tensor(tensor))
@@ -101,12 +107,12 @@ def _is_large(model: Model) -> bool:
 
 
 def varied(specimens: Sequence[Specimen]) -> list[Specimen]:
-    """Return a few specimens of every kind, of different models where there are some."""
+    """Return a few specimens of every kind, of different models."""
     chosen: dict[str, list[Specimen]] = {}
     for specimen in specimens:
         alike = chosen.setdefault(str(kind_of(specimen.graph, specimen.graph.nodes[0])), [])
-        models = {other.name.rpartition("#")[0] for other in alike}
-        if len(alike) < _MOST_OF_A_KIND and specimen.name.rpartition("#")[0] not in models:
+        models = {model_of(other.name) for other in alike}
+        if len(alike) < _MOST_OF_A_KIND and model_of(specimen.name) not in models:
             alike.append(specimen)
     return [specimen for alike in chosen.values() for specimen in alike]
 

@@ -13,13 +13,14 @@ from litecl.interpreter.errors import ModelError, brief
 from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import put_text
 from litecl.where.kinds import Kind
-from litecl.where.observe import Seen
+from litecl.where.observe import CLOSE, Seen
+from litecl.where.specimens import model_of
 
 SCHEMA = 1
 KIND = "litecl where"
 FEWEST = 1000  # numbers to compare before the table says how far results may be off
-CLOSE = 1e-4  # relative difference of floats that counts as rounding; longer sums round more than those of cases
 FAR = 0.1  # relative difference beyond which the table sets no limit
+_HALFWAY = 1e-2  # relative difference where a float halfway between two steps may be quantized to either
 _MESSAGE = 160
 _LACKS = (
     "No translator found for ",
@@ -42,8 +43,9 @@ class Record:
 
     cases; refused: of these, with the first message; died: that ended the process. version: the highest that ran.
     numbers: compared, without special cases; differing: of these; steps, relative: the largest difference; wrong: cases
-    with another shape, infinities or NaN. special: cases with NaN, infinities or extreme numbers that differ. npu, cpu:
-    cases that a compiler places on its NPU, and leaves to the CPU, with the first reason as message.
+    with another shape, infinities or NaN, or changing results. special: cases with NaN, infinities or extreme numbers
+    that differ. npu, cpu: cases that a compiler places on its NPU, and leaves to the CPU, with the first reason as
+    message. nodes: the cases that were cut out of models, as MODEL#NODE.
     """
 
     cases: int = 0
@@ -59,10 +61,12 @@ class Record:
     special: int = 0
     npu: int = 0
     cpu: int = 0
+    nodes: tuple[str, ...] = ()
 
     def plus(self, seen: Seen, *, died: bool = False) -> "Record":
         """Return the record with another case."""
-        one = replace(self, cases=self.cases + 1)
+        node = (seen.name,) if model_of(seen.name) else ()
+        one = replace(self, cases=self.cases + 1, nodes=self.nodes + node)
         if died:
             return replace(one, died=self.died + 1)
         if seen.refused is not None:
@@ -147,7 +151,9 @@ class Table:
         if known.status == SAME and (runtime, kind.types) in self._rounding:
             floats = [text.startswith(("float", "bfloat", "complex")) for text in kind.results]
             steps, relative = 0.0 if all(floats) else 1.0, CLOSE if any(floats) else 0.0
-            return replace(known, status=ROUNDS, reason=_OTHERS_ROUND, steps=steps, relative=relative)
+            known = replace(known, status=ROUNDS, reason=_OTHERS_ROUND, steps=steps, relative=relative)
+        if known.status in (ROUNDS, DIFFERS) and kind.is_hybrid:  # cases rarely have such a float
+            return replace(known, relative=max(known.relative, _HALFWAY))
         return known
 
     @cached_property
@@ -170,6 +176,11 @@ class Table:
             for name, record in row.items()
             if record.differing
         )
+
+    def models(self, runtime: str) -> list[str]:
+        """Return the models whose nodes a runtime was given."""
+        nodes = (node for row in self.kinds.values() if runtime in row for node in row[runtime].nodes)
+        return sorted({*map(model_of, nodes)})
 
     def with_runtime(self, runtime: Runtime, records: Mapping[str, Record]) -> "Table":
         """Return the table with a runtime's records, which replace those that it has."""
@@ -232,30 +243,28 @@ def recorded(seen: Iterable[tuple[Seen, bool]]) -> dict[str, Record]:
 
 def write(table: Table, path: Path) -> None:
     """Write a table, one kind a line."""
-    names, messages = (
-        [*table.runtimes],
-        [*dict.fromkeys(r.message for row in table.kinds.values() for r in row.values())],
-    )
-    head = {
-        "schema": SCHEMA,
-        "kind": KIND,
-        "runtimes": [asdict(r) for r in table.runtimes.values()],
-        "messages": messages,
+    records = [record for row in table.kinds.values() for record in row.values()]
+    texts = {
+        "messages": [*dict.fromkeys(r.message for r in records)],
+        "nodes": [*dict.fromkeys(node for r in records for node in r.nodes)],
     }
+    head = {"schema": SCHEMA, "kind": KIND, "runtimes": [asdict(r) for r in table.runtimes.values()], **texts}
     lines = [
-        f"{json.dumps(kind)}: {json.dumps(_row(row, names, messages), separators=(',', ':'))}"
+        f"{json.dumps(kind)}: {json.dumps(_row(row, [*table.runtimes], **texts), separators=(',', ':'))}"
         for kind, row in table.kinds.items()
     ]
     text = json.dumps(head, indent=1)[:-2] + ',\n "kinds": {\n' + ",\n".join(lines) + "\n}}\n"
     put_text(path, text)
 
 
-def _row(row: Mapping[str, Record], names: list[str], messages: list[str]) -> dict[str, list[Any]]:
-    """Return records as lists of their fields without the zeros at the end, by the position of their runtime."""
+def _row(row: Mapping[str, Record], names: list[str], messages: list[str], nodes: list[str]) -> dict[str, list[Any]]:
+    """Return records as lists of their fields without what is 0 or empty at the end, by the position of their runtime;
+    messages and nodes by theirs.
+    """
     data = {}
     for name, record in row.items():
         values = [getattr(record, f.name) for f in fields(record)]
-        values[3] = messages.index(record.message)
+        values[3], values[-1] = messages.index(record.message), [nodes.index(node) for node in record.nodes]
         values = [int(v) if isinstance(v, float) and v.is_integer() else v for v in values]
         while not values[-1]:
             values.pop()
@@ -283,7 +292,7 @@ def parse(text: str | bytes, name: str) -> Table:
             raise ModelError(f"{name}: expected a table of {KIND}, schema {SCHEMA}")
         runtimes = [Runtime(**r) for r in data["runtimes"]]
         kinds = {
-            kind: {runtimes[int(i)].name: _record(values, data["messages"]) for i, values in row.items()}
+            kind: {runtimes[int(i)].name: _record(values, data) for i, values in row.items()}
             for kind, row in data["kinds"].items()
         }
         return Table({r.name: r for r in runtimes}, kinds)
@@ -294,10 +303,11 @@ def parse(text: str | bytes, name: str) -> Table:
         raise ModelError(f"{name}: expected a table of {KIND}, got another file ({fault})") from error
 
 
-def _record(values: list[Any], messages: list[str]) -> Record:
+def _record(values: list[Any], texts: Mapping[str, list[str]]) -> Record:
     names = [f.name for f in fields(Record)]
     given = dict(zip(names, values, strict=False))
-    return Record(**{**given, "message": messages[given.get("message", 0)]})
+    nodes = tuple(texts["nodes"][i] for i in given.get("nodes", ()))
+    return Record(**{**given, "message": texts["messages"][given.get("message", 0)], "nodes": nodes})
 
 
 def kinds_of(table: Table, op: str) -> Iterator[tuple[Kind, Mapping[str, Record]]]:

@@ -2,7 +2,7 @@
 
 import argparse
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
@@ -31,7 +31,7 @@ from litecl.cli.command import (
 )
 from litecl.cli.outputs import OutputFile
 from litecl.cli.profiles import profile_view
-from litecl.cli.tables import report_data
+from litecl.cli.tables import line, report_data
 from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ModelError, brief
@@ -61,7 +61,7 @@ _LEAST_S = 0.5  # unless --runs is given: long enough to average over short dist
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument(
-        "model", type=model_file, nargs="+", metavar="MODEL", help=f"{A_MODEL}, or a folder of files; or several"
+        "model", type=model_file, nargs="+", metavar="MODEL", help=f"{A_MODEL}, or a folder of files; may be repeated"
     )
     input_arguments(parser)
     numbers_argument(parser)
@@ -130,7 +130,8 @@ def run(args: argparse.Namespace) -> Output:
         benches.write(rows, head | {"cases": cases}, path)
     doubtful = [Text(f"WARNING: {line}") for line in warnings]
     skipped = [Text(f"left out: {one.text}") for one in left_out]
-    views = [view for one in measured for view in _views(one, with_report=len(files) == 1 or args.profile)]
+    shown = measured if len(files) == 1 or args.profile else []
+    views = [view for one in shown for view in _views(one, several=len(measured) > 1)]
     view = [*numbers_view(args.numbers), benches.view(rows), *doubtful, *peers.comparisons(cases), *skipped, *views]
     return Output(data, view, int(bool(left_out)))
 
@@ -222,9 +223,14 @@ def _measured(args: argparse.Namespace, choice: Choice, doing: str = "measuring"
     return Measured(case | _data(result, profiled), profiled, result.report)
 
 
-def _views(one: Measured, *, with_report: bool) -> list[RenderableType]:
-    profiled = [] if one.profile is None else [profile_view(one.profile)]
-    return [*profiled, *([] if one.report is None or not with_report else [one.report])]
+def _views(one: Measured, *, several: bool) -> Iterator[RenderableType]:
+    """Yield the profile and the delegation report, under the model's name if there are several."""
+    name = f"{Path(one.case['model']).name}: " if several else ""
+    if one.profile is not None:
+        yield profile_view(one.profile, name)
+    if one.report is not None:
+        yield from [line(f"{name}where nodes run")] if several else []
+        yield one.report
 
 
 def _data(result: BenchResult, profile: Profile | None) -> dict[str, Any]:

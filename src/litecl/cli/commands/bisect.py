@@ -15,6 +15,7 @@ from litecl.bisection.search import Fault
 from litecl.bisection.tolerance import Error
 from litecl.cli.command import (
     Output,
+    count,
     device_arguments,
     device_options,
     folder,
@@ -24,13 +25,12 @@ from litecl.cli.command import (
     numbers_argument,
     numbers_view,
     progress,
+    tolerance,
 )
 from litecl.cli.halves import halves_data, halves_view
-from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import line, number, shape, table, titled
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
-from litecl.interpreter.whole_files import put_text
 from litecl.perf.environment import plain
 
 HELP = "find the first operator that computes a wrong result from right inputs"
@@ -50,8 +50,15 @@ _RUNTIMES = (
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     model_argument(parser)
-    parser.add_argument("--suspect", default="device", metavar="RUNTIME", help=f"{_RUNTIMES}; default: device")
-    parser.add_argument("--reference", default="interpreter", metavar="RUNTIME", help="the same; default: interpreter")
+    parser.add_argument(
+        "--suspect", default="device", metavar="RUNTIME", help=f"the runtime to examine: {_RUNTIMES} (default: device)"
+    )
+    parser.add_argument(
+        "--reference",
+        default="interpreter",
+        metavar="RUNTIME",
+        help="the runtime to compare it with, one of the same (default: interpreter)",
+    )
     parser.add_argument(
         "--fp16",
         choices=[*EMULATED.values()],
@@ -61,21 +68,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     input_arguments(parser)
     parser.add_argument(
         "--relative",
-        type=float,
+        type=tolerance,
         metavar="X",
         help="allowed error of floats, relative to the largest magnitude in their tensor (default: 1e-4; in halves "
         "0.01)",
     )
     parser.add_argument(
         "--steps",
-        type=int,
+        type=count,
         metavar="N",
         help="allowed error of integers, in steps (default: 0 for litecl's devices, else 1)",
     )
     parser.add_argument(
         "-o", "--output", type=_folder, metavar="DIR", help="write the smallest faulty model to this folder"
     )
-    parser.add_argument("--page", type=OutputFile(), metavar="FILE.html", help="write the result as a page")
     numbers_argument(parser)
     device_arguments(parser)
     parser.set_defaults(dynamic_range=None)  # by default, bisect chooses it to match the runtimes
@@ -110,12 +116,9 @@ def run(args: argparse.Namespace) -> Output:
     files = [] if bisection.fault is None or args.output is None else write_case(bisection, args.output)
     again = command(bisection, args.output) if files else ""
     data = _data(bisection) | {"files": [*map(str, files)], "command": again}
-    if args.page is not None:
-        put_text(args.page, page(str(args.model), plain(data)))
-        files.append(args.page)
     written = [Text(str(path)) for path in files] + ([Text(f"To reproduce: {again}")] if again else [])
     view = [*numbers_view(args.numbers), *_view(bisection), *halves_view(bisection.halves), *written]
-    return Output(data, view, int(bisection.verdict != "right"))
+    return Output(data, view, int(bisection.verdict != "right"), lambda: page(str(args.model), plain(data)))
 
 
 def _data(bisection: Bisection) -> dict[str, Any]:

@@ -24,7 +24,9 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("--cache", type=folder, metavar="DIR", help="the folder (default: the user's cache)")
+    parser.add_argument(
+        "--cache", type=folder, metavar="DIR", help="folder of compiled programs (default: the user's cache)"
+    )
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--clean", action="store_true", help="remove programs; keep measurements")
     change.add_argument(

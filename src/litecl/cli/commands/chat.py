@@ -14,6 +14,7 @@ from litecl.cli.texts import (
     generator_of,
     lines,
     model_arguments,
+    read_stdin,
     sampling_arguments,
     sampling_options,
     template_argument,
@@ -32,6 +33,7 @@ echo "Why is the sky blue?" | litecl chat model.litertlm
 litecl chat model.litertlm --messages conversation.json --tools tools.json --json
 litecl chat model.tflite --tokenizer tokenizer.json --template chat_template.jinja
 """
+PAGE = False
 _NOTE = """\
 Each line is a message. Ctrl-C ends a reply, Ctrl-D the conversation; /reset begins a new one. If stdin is no terminal,
 all of it is one message. Replies go to stdout, thinking and figures to stderr; with --json all is one object on stdout.
@@ -68,7 +70,7 @@ def run(args: argparse.Namespace) -> Output:
     options = sampling_options(args) | {"variables": dict(args.variable)}
     options["tools"] = None if args.tools is None else _json_list(args.tools, "--tools")
     system = [] if args.system is None else [{"role": "system", "content": args.system}]
-    talks = args.prompt is None and args.messages is None and not args.json and sys.stdin.isatty()
+    talks = args.prompt is None and args.messages is None and not args.json and bool(sys.stdin and sys.stdin.isatty())
     messages = system if talks else [*system, *_messages(args)]
     with progress("preparing", None) as bar:
         generator = generator_of(args, bar.building)
@@ -143,7 +145,7 @@ def _write(out: Any, text: str) -> None:
 def _messages(args: argparse.Namespace) -> list[Any]:
     if args.messages is not None:
         return _json_list(args.messages, "--messages")
-    text = sys.stdin.read() if args.prompt in (None, "-") else args.prompt
+    text = read_stdin() if args.prompt in (None, "-") else args.prompt
     if not text.strip():
         raise ModelError("expected a message, got an empty one")
     return [{"role": "user", "content": text.removesuffix("\n")}]

@@ -43,17 +43,18 @@ def run(args: argparse.Namespace) -> Output:
     for change in changes:
         times = milliseconds(change.old_ms), milliseconds(change.new_ms), f"{change.ratio:.3f}"
         view.add_row(change.name, *times, f"{change.chance:.2g}", change.verdict)
-    notes, ops = compare.differences(old, new), compare.operators(old, new)
+    unpaired, notes, ops = compare.unpaired(old, new), compare.differences(old, new), compare.operators(old, new)
     by_op = table("operator", "old device ms", "new device ms", "difference ms")
     for op, before, after in ops:
         by_op.add_row(op, milliseconds(before), milliseconds(after), f"{after - before:+.3g}")
     data = {
         "changes": [asdict(change) | {"ratio": change.ratio} for change in changes],
+        "unpaired": unpaired,
         "differences": notes,
         "operators": [{"op": op, "old_ms": before, "new_ms": after} for op, before, after in ops],
     }
     slower = any(change.verdict == "slower" for change in changes)
-    return Output(data, [view, *([by_op] if ops else []), *map(Text, notes)], int(slower))
+    return Output(data, [view, *([by_op] if ops else []), *map(Text, (*unpaired, *notes))], int(slower))
 
 
 def _percent(text: str) -> float:

@@ -16,6 +16,8 @@ from litecl.cli.command import (
     device_arguments,
     device_options,
     model_file,
+    numbers_argument,
+    numbers_view,
     progress,
     require_device,
     resize,
@@ -45,6 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", type=model_file, nargs="+", metavar="MODEL", help=A_MODEL)
     shape_argument(parser, "--shape")
     device_arguments(parser, several=("num_threads",), without=("programs",))
+    numbers_argument(parser)
     parser.add_argument(
         "--for",
         dest="machines",
@@ -81,7 +84,8 @@ def _compiled_here(args: argparse.Namespace) -> Output:
     line = f"{folder}: {size(after)}, {size(max(0, after - before))} more than before"
     warnings = [f"WARNING: {row['model']}: {warning}" for row in rows for warning in row["delegation"]["warnings"]]
     texts = [Text(each) for each in (line, *warnings)]
-    return Output({"folder": str(folder), "size_bytes": after, "models": rows}, [view, *texts])
+    data = {"folder": str(folder), "size_bytes": after, "numbers": args.numbers, "models": rows}
+    return Output(data, [*numbers_view(args.numbers), view, *texts])
 
 
 def _built(row: dict[str, Any]) -> str:
@@ -91,7 +95,7 @@ def _built(row: dict[str, Any]) -> str:
 def _compiled(args: argparse.Namespace, model: Path, threads: int | None, folder: Path, bar: Bar) -> dict[str, Any]:
     start_s, before = time.perf_counter(), {*disk.files(folder)}
     delegate = CLDelegate(**device_options(args) | {"num_threads": threads, "progress": bar.building})
-    interpreter = Interpreter(model, delegates=[delegate])
+    interpreter = Interpreter(model, delegates=[delegate], numbers=args.numbers)
     for key in interpreter.get_signature_list() or [None]:
         entry = Entry(interpreter, key)
         resize(entry, args.shape)

@@ -16,6 +16,7 @@ litecl completion zsh > ~/.zfunc/_litecl
 litecl completion fish | source
 litecl completion powershell >> profile.ps1
 """
+PAGE = False
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

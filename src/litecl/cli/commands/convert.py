@@ -76,21 +76,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--lstm",
         choices=("fused", "variables", "while"),
         default="fused",
-        help="recurrent layers as fused operators (default), as loops (while), or as fused operators whose states "
-        "go on from one run to the next, for tflite-micro (variables)",
+        help="write recurrent layers as fused operators (default), as loops (while), or as fused operators whose "
+        "states go on from one run to the next, for tflite-micro (variables)",
     )
     parser.add_argument(
         "--keep-unrolled",
         action="store_true",
-        help="of a .pt2, .onnx or .tflite file: keep LSTMs and GRUs that are written step by step (default: make one "
-        "operator or one loop of each)",
+        help="keep LSTMs and GRUs that a .pt2, .onnx or .tflite file has step by step (default: make one operator or "
+        "one loop of each)",
     )
     quantization.arguments(parser)
     parser.add_argument(
         "--cache-length",
         type=positive,
         metavar="N",
-        help="of a causal language model of Keras: give it caches for N tokens, and signatures prefill_N and decode",
+        help="give a causal language model of Keras caches for N tokens, and signatures prefill_N and decode",
     )
     parser.add_argument(
         "--fp16-safe",
@@ -102,8 +102,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--generate",
         type=positive,
         metavar="N",
-        help="of a language model (.tflite, .litertlm, .task): add the signature generate, which makes up to N tokens "
-        "in one invoke, in litecl and in LiteRT",
+        help="add the signature generate to a language model (.tflite, .litertlm, .task); it makes up to N tokens in "
+        "one invoke, in litecl and in LiteRT",
     )
     parser.add_argument(
         "--verify",

@@ -28,6 +28,7 @@ litecl coverage --json
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument(
+        "-o",
         "--output",
         type=OutputFile(),
         metavar="FILE",

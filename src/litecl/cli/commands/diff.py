@@ -8,7 +8,15 @@ from typing import Any, get_args
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, given_inputs, input_arguments, model_file, numbers_argument, numbers_view
+from litecl.cli.command import (
+    Output,
+    given_inputs,
+    input_arguments,
+    model_file,
+    numbers_argument,
+    numbers_view,
+    tolerance,
+)
 from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import line, lines, number, table, titled, to_json
 from litecl.diff.compare import diff_models
@@ -38,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     input_arguments(parser)
     parser.add_argument(
         "--relative",
-        type=float,
+        type=tolerance,
         default=0.0,
         metavar="X",
         help="allowed relative RMS error of outputs for exit code 0 (default: 0)",
@@ -57,7 +65,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="write a page (.html) or its figures (.json); may be repeated",
+        help="write the result as a page (.html) or as JSON (.json); may be repeated",
     )
 
 
@@ -75,7 +83,7 @@ def run(args: argparse.Namespace) -> Output:
     for path in args.output:
         put_text(path, page(plain(data)) if path.suffix.lower() == ".html" else to_json(data) + "\n")
     view = [*numbers_view(args.numbers), *_view(data), *(Text(str(path)) for path in args.output)]
-    return Output(data, view, int(not result.is_within(args.relative)))
+    return Output(data, view, int(not result.is_within(args.relative)), lambda: page(plain(data)))
 
 
 def _view(data: Mapping[str, Any]) -> list[RenderableType]:

@@ -12,6 +12,7 @@ from litecl.cli.texts import (
     generator_of,
     lines,
     model_arguments,
+    read_stdin,
     sampling_arguments,
     sampling_options,
 )
@@ -29,6 +30,7 @@ litecl generate model.tflite --tokenizer tokenizer.json --prompt "Once" --stop "
 litecl generate model.tflite --tokens 2,651,1902 --json        # without a tokenizer
 cat question.txt | litecl generate model.litertlm --prompt -
 """
+PAGE = False
 _NOTE = "The text goes to stdout as it comes, figures to stderr; with --json all is one object on stdout."
 
 
@@ -41,7 +43,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     given.add_argument("--tokens", type=_numbers, metavar="N,N,...", help="the prompt as token numbers")
     sampling_arguments(parser, max_tokens=128)
     parser.add_argument("--whole", action="store_true", help="generate in one invoke, for temperature 0 or a top-k")
-    parser.add_argument("--log-probs", action="store_true", help="with --json: log probabilities of every token")
+    parser.add_argument(
+        "--log-probs", action="store_true", help="with --json, add the log probabilities of every token"
+    )
 
 
 def run(args: argparse.Namespace) -> Output:
@@ -66,7 +70,7 @@ def run(args: argparse.Namespace) -> Output:
 def _prompt(args: argparse.Namespace) -> Any:
     if args.prompt is None:
         return args.tokens
-    text = sys.stdin.read() if args.prompt == "-" else args.prompt
+    text = read_stdin() if args.prompt == "-" else args.prompt
     if not text:
         raise ModelError("--prompt: expected a text, got an empty one")
     return text

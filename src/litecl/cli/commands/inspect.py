@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from litecl.cli.command import Output, device_arguments, device_options, model_argument, progress
 from litecl.cli.outputs import OutputFile
 from litecl.cli.summaries import summary_view, tensors_view
-from litecl.cli.tables import lines, placed, report_data, table, to_json
+from litecl.cli.tables import lines, placed, report_data, table, titled, to_json
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.report import NodeRow
 from litecl.interpreter import Interpreter
@@ -69,17 +69,17 @@ def run(args: argparse.Namespace) -> Output:
     if args.nodes:
         nodes = node_lines(model)
         data["nodes"] = [asdict(node) for node in nodes]
-        view.append(_nodes(nodes, () if delegation is None else delegation.nodes))
+        view.append(titled("nodes", _nodes(nodes, () if delegation is None else delegation.nodes)))
     if args.tensors:
         tensors = stored_tensors(model)
         data["stored_tensors"] = [asdict(tensor) for tensor in tensors]
-        view.append(tensors_view(tensors))
+        view.append(titled("tensors", tensors_view(tensors)))
     if delegation is not None:
         view.append(delegation)
     return Output(data, view)
 
 
-def _nodes(nodes: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
+def _nodes(nodes: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> Table:
     """Return a table of nodes, including where they run if ``rows`` are given."""
     by_place = {(row.subgraph, row.node): row for row in rows}
     view = table("subgraph", "node", "operator", "tensors and options", "multiply-adds", *(("where",) if rows else ()))

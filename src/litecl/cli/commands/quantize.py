@@ -66,8 +66,6 @@ def run(args: argparse.Namespace) -> Output:
         Text(f"{args.output}: {size(len(content))}, before {size(before)}"),
         *notes_of(report),
     ]
-    if report is None and len(content) >= before:
-        view.append(line("note: the file is no smaller: its weights are too few, or in integers already"))
     if report is not None and report.frontier is not None:
         view.append(Text(str(report.frontier)))
     elif report is not None and report.weights:

@@ -13,6 +13,7 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_argument,
+    numbers_argument,
     positive,
     progress,
 )
@@ -41,14 +42,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
     input_arguments(parser)
     device_arguments(parser, several=("device",))
+    numbers_argument(parser)
     parser.add_argument(
         "-o",
         "--output",
         action="append",
-        required=True,
+        default=[],
         type=OutputFile(*_ENDINGS),
         metavar="FILE",
-        help="write the page (.html) or its figures (.json); may be repeated",
+        help="write the result as a page (.html) or as JSON (.json); may be repeated",
     )
     parser.add_argument(
         "--against", type=peer_name, choices=list(PEERS), help="measure this runtime too, with one thread and with all"
@@ -72,6 +74,7 @@ def run(args: argparse.Namespace) -> Output:
         layers=args.layers,
         cold=not args.no_start,
         before=args.before,
+        numbers=args.numbers,
         values=", ".join([f"random (seed {args.random})", *(f"{value} given" for value in args.input)]),
     )
     with progress("starting", None) as bar:
@@ -81,4 +84,5 @@ def run(args: argparse.Namespace) -> Output:
         put_text(path, page(data) if path.suffix.lower() == ".html" else to_json(data) + "\n")
     lines = [Text(sentence) for run in report.runs for sentence in run.verdict]
     notes = [Text(f"Note: {note}", "yellow") for note in report.notes]
-    return Output(data, [*lines, *notes, *(Text(f"{path} is written.") for path in args.output)])
+    view = [*lines, *notes, *(Text(f"{path} is written.") for path in args.output)]
+    return Output(data, view, page=lambda: page(data))

@@ -20,6 +20,8 @@ from litecl.cli.command import (
     device_options,
     model_file,
     number,
+    numbers_argument,
+    numbers_view,
     positive,
     progress,
     require_device,
@@ -44,6 +46,7 @@ litecl serve model.tflite --batch 1 --device pocl --require-device
 litecl serve model.litertlm --sessions 8
 litecl serve model.tflite --generate --tokenizer tokenizer.json --template chat_template.jinja
 """
+PAGE = False
 _MS = 1e3
 _BATCH, _SESSIONS = 32, 4
 
@@ -55,7 +58,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=_port, default=8000, help="the port (default: 8000; 0: one that is free)")
     parser.add_argument("--name", help="the model's name in addresses (default: that of its file)")
     parser.add_argument("--signature", metavar="KEY", help="serve this signature of the model")
-    parser.add_argument("--batch", type=positive, default=_BATCH, metavar="N", help="rows of a batch (default: 32)")
+    parser.add_argument(
+        "--batch", type=positive, default=_BATCH, metavar="N", help="maximum number of rows of a batch (default: 32)"
+    )
     parser.add_argument(
         "--wait-ms",
         type=_ms,
@@ -63,25 +68,45 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MS",
         help="how long a request waits for others (default: 0; those that come during a batch share the next one)",
     )
-    parser.add_argument("--waiting", type=positive, default=256, metavar="N", help="most requests that wait (256)")
     parser.add_argument(
-        "--most-bytes", type=positive, metavar="N", help="of a request (default: what --batch rows take as JSON)"
+        "--waiting", type=positive, default=256, metavar="N", help="maximum number of waiting requests (default: 256)"
+    )
+    parser.add_argument(
+        "--most-bytes",
+        type=positive,
+        metavar="N",
+        help="maximum size of a request (default: what --batch rows take as JSON)",
     )
     parser.add_argument(
         "--client-s",
         type=seconds,
         default=30.0,
         metavar="S",
-        help="for a client to send a request or read its answer (30)",
+        help="time that a client has to send a request or read its answer (default: 30)",
     )
-    parser.add_argument("--answer-s", type=seconds, default=300.0, metavar="S", help="for an answer to be made (300)")
-    parser.add_argument("--grace-s", type=seconds, default=10.0, metavar="S", help="from a signal to the end (10)")
-    parser.add_argument("--connections", type=positive, default=512, metavar="N", help="most connections (512)")
-    parser.add_argument("--buffers", type=positive, default=1, metavar="N", help="batches at once per device (1)")
+    parser.add_argument(
+        "--answer-s", type=seconds, default=300.0, metavar="S", help="time limit of an answer (default: 300)"
+    )
+    parser.add_argument(
+        "--grace-s", type=seconds, default=10.0, metavar="S", help="time from a signal to the end (default: 10)"
+    )
+    parser.add_argument(
+        "--connections", type=positive, default=512, metavar="N", help="maximum number of connections (default: 512)"
+    )
+    parser.add_argument(
+        "--buffers", type=positive, default=1, metavar="N", help="number of batches at once per device (default: 1)"
+    )
     device_arguments(parser, cpu=True)
-    texts = parser.add_argument_group("language models", "of .litertlm and .task files, or with --generate")
+    numbers_argument(parser)
+    texts = parser.add_argument_group("language models", "For .litertlm and .task files, or with --generate.")
     texts.add_argument("--generate", action="store_true", help="serve a .tflite file with prefill and decode for texts")
-    texts.add_argument("--sessions", type=positive, default=_SESSIONS, metavar="N", help="texts generated at once (4)")
+    texts.add_argument(
+        "--sessions",
+        type=positive,
+        default=_SESSIONS,
+        metavar="N",
+        help="number of texts generated at once (default: 4)",
+    )
     file_arguments(texts)
     template_argument(texts)
 
@@ -104,6 +129,7 @@ def run(args: argparse.Namespace) -> Output:
     with progress("preparing", None) as bar:
         options = device_options(args) | {"progress": bar.building}
         options |= {"signature": args.signature, "cpu": args.cpu, "require_device": args.require_device}
+        options |= {"numbers": args.numbers}
         apart = _why_apart(args, options)
         predictor = Predictor(args.model, buffers=args.buffers, **options)
         if apart is None:
@@ -121,7 +147,8 @@ def run(args: argparse.Namespace) -> Output:
         client_s=args.client_s,
         answer_s=args.answer_s,
     )
-    note = f"; a request is a batch, because {apart}" if apart else ""
+    note = "".join(f"; {text}" for text in numbers_view(args.numbers))
+    note += f"; a request is a batch, because {apart}" if apart else ""
     who, path = f"{name} on {', '.join(predictor.devices)}", f"/v2/models/{quote(name, safe='')}"
     served = app(predictor, serving)
     with predictor:
@@ -134,7 +161,7 @@ def _run_texts(args: argparse.Namespace) -> Output:
 
     if args.signature is not None or args.buffers != 1:
         raise ModelError("--signature and --buffers are not for language models: --sessions says how many run at once")
-    _require_defaults(args, "with a language model", batch=_BATCH, wait_ms=0.0)
+    _require_defaults(args, "with a language model", batch=_BATCH, wait_ms=0.0, numbers="reference")
     with progress("preparing", None) as bar:
         generator = generator_of(args, bar.building)
         require_device(args, generator.report())

@@ -11,6 +11,8 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_argument,
+    numbers_argument,
+    numbers_view,
     positive,
     progress,
 )
@@ -28,6 +30,7 @@ litecl trace model.tflite --runs 20 -o trace.json
 litecl trace model.tflite --input image=photo.jpg --threads 1 -o trace.json
 litecl trace model.tflite --device pocl -o trace.json --json
 """
+PAGE = False  # Perfetto shows the trace
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
     input_arguments(parser)
     device_arguments(parser)
+    numbers_argument(parser)
     parser.add_argument(
         "-o", "--output", type=OutputFile(), required=True, metavar="FILE.json", help="the trace to write"
     )
@@ -45,8 +49,13 @@ def run(args: argparse.Namespace) -> Output:
     """Trace a model."""
     values = inputs(args, Interpreter(args.model))
     with progress("tracing", 2 * args.runs) as tick:
-        document = trace(bytes(content_of(args.model)), values, device_options(args), args.runs, tick)
+        content, delegate = bytes(content_of(args.model)), device_options(args)
+        document = trace(content, values, delegate, args.runs, tick, numbers=args.numbers)
     put_text(args.output, to_json(document))
     spans = [event for event in document["traceEvents"] if event["ph"] == "X"]
-    data = {"output": str(args.output), "events": len(document["traceEvents"]), "spans": len(spans)}
-    return Output(data, [Text(f"{args.output}: {len(spans)} spans; open it at https://ui.perfetto.dev")])
+    counts = {"events": len(document["traceEvents"]), "spans": len(spans)}
+    data = {"output": str(args.output), "numbers": args.numbers, **counts}
+    return Output(
+        data,
+        [*numbers_view(args.numbers), Text(f"{args.output}: {len(spans)} spans; open it at https://ui.perfetto.dev")],
+    )

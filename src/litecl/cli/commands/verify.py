@@ -81,7 +81,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="check a program that takes MODEL.tflite INPUTS.npz OUTPUTS.npz; may be repeated",
     )
     parser.add_argument(
-        "--graphs", type=count, metavar="N", help="random graphs for a runtime (default: 200, 40 if quick)"
+        "--graphs", type=count, metavar="N", help="number of random graphs for a runtime (default: 200, 40 if quick)"
     )
     parser.add_argument("--seed", type=count, default=0, metavar="N", help="seed of the random graphs (default: 0)")
     parser.add_argument(
@@ -94,7 +94,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--table",
         type=OutputFile(".json"),
         metavar="FILE",
-        help="with --runtime: write what it does with each kind of node to this table, for `litecl where --table`; "
+        help="with --runtime, write what it does with each kind of node to this table, for `litecl where --table`; "
         "other runtimes in the table stay",
     )
     parser.add_argument(
@@ -103,12 +103,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[],
         metavar="MODEL|FOLDER",
-        help="with --table: also the nodes of these models",
+        help="with --table, also include the nodes of these models, named as given here",
     )
     numbers_argument(parser)
-    parser.add_argument("--ops", metavar="OP,OP,...", default="", help="only checks of these operators")
-    parser.add_argument("--quick", action="store_true", help="some checks of each operator, in under two minutes")
-    parser.add_argument("--replay", metavar="CHECK", help="one check, by its name")
+    parser.add_argument("--ops", metavar="OP,OP,...", default="", help="run only the checks of these operators")
+    parser.add_argument("--quick", action="store_true", help="run some checks of each operator, in under two minutes")
+    parser.add_argument("--replay", metavar="CHECK", help="run one check, by its name")
     parser.add_argument("--list", action="store_true", help="list the checks without running them")
     parser.add_argument(
         "--waivers", type=Path, metavar="FILE", help="a file of known failures, one per line: PATTERN: REASON"
@@ -158,7 +158,8 @@ def run(args: argparse.Namespace) -> Output:
     view = [*numbers_view(args.numbers), *(part for device in results for part in _summary(device))]
     view += [_shown(part) for part in tables(result) if part.title.startswith(_SHOWN)]
     view += [Text(note) for note in notes]
-    return Output(result.to_dict(), [*view, Text(sentence(result))], int(result.failed))
+    view.append(Text(sentence(result)))
+    return Output(result.to_dict(), view, int(result.failed), lambda: verified.to_html(result))
 
 
 def _table(args: argparse.Namespace) -> Output:

@@ -105,7 +105,7 @@ def _kinds(places: Sequence[Place], names: Sequence[str], *, single: bool) -> Re
         operands = ", ".join(group[0].kind.operands[:2])
         cells = [_cell(group[0].verdicts[name]) for name in names]
         view.add_row(shown_nodes(nodes), f"{group[0].kind.op} {operands}", *cells)
-    return view
+    return titled("each node" if single else "each kind of node", view)
 
 
 def _cell(verdict: Verdict) -> Text:

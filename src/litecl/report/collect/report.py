@@ -9,6 +9,7 @@ from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import content_of, read
 from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.numbers import TOLD, Numbers, computed_as
 from litecl.perf.bench import BenchOptions, peers
 from litecl.perf.contenders import Contender, Refusal
 from litecl.perf.doubts import busy, doubts, load, outliers
@@ -36,7 +37,7 @@ class Wanted:
     were chosen.
 
     devices: as ``CLDelegate(device=...)``; None is litecl's choice. against: a name of ``PEERS``. cold: measure starts
-    of new processes. before: an earlier report, as JSON.
+    of new processes. before: an earlier report, as JSON. numbers: as for ``Interpreter``.
     """
 
     delegate: Mapping[str, Any] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class Wanted:
     cold: bool = True
     values: str = "given"
     before: Path | None = None
+    numbers: Numbers = "reference"
 
 
 def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doing = lambda what: None) -> Report:
@@ -55,14 +57,16 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     content, load_before, head = bytes(content_of(path)), load(), header("litecl report")
     old = None if wanted.before is None else earlier.load(wanted.before)
     doing("computing the reference")
-    model = read(content)
+    model = computed_as(read(content), wanted.numbers)
     expected = _reference(model, inputs, CLDelegate(**wanted.delegate))
     doing("preparing")
-    ours = [prepared(content, model, inputs, {**wanted.delegate, "device": device}) for device in wanted.devices]
+    delegates = [{**wanted.delegate, "device": device} for device in wanted.devices]
+    ours = [prepared(content, model, inputs, delegate, wanted.numbers) for delegate in delegates]
     against = () if wanted.against is None else (wanted.against,)
     theirs = peers(content, inputs, BenchOptions(wanted.delegate, against=against))
     beside_us = [one for one in theirs if isinstance(one, Contender)]
-    refusals = tuple(str(one) for one in theirs if isinstance(one, Refusal))
+    remarks = [str(one) for one in theirs if isinstance(one, Refusal)]
+    remarks += [] if wanted.numbers == "reference" else [TOLD[wanted.numbers]]
     accuracies = [_accuracies(one, expected, beside_us) for one in ours]
     doing("measuring")
     latencies = _latencies([*(one.contender for one in ours), *beside_us], wanted)
@@ -70,13 +74,13 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     runs: list[Run] = []
     for one, latency, accuracy in zip(ours, latencies, accuracies, strict=False):
         doing(f"looking into {latency.name}")
-        begun = starts(content, inputs, one.delegate) if wanted.cold else ()
+        begun = starts(content, inputs, one.delegate, wanted.numbers) if wanted.cold else ()
         seen = [_with_layers(accuracy[0], model, inputs, one) if wanted.layers else accuracy[0], *accuracy[1:]]
         runs.append(run_of(model, inputs, one, Beside(latency, beside, bool(doubtful), seen, begun)))
     facts, since = model_of(path.name, content, model, wanted.values), None
     if wanted.before is not None and old is not None:
         since = earlier.earlier_of(wanted.before.name, old, head, facts, runs)
-    return Report(head, facts, tuple(runs), tuple(beside), (*doubtful, *refusals), load(), since, sources(runs))
+    return Report(head, facts, tuple(runs), tuple(beside), (*doubtful, *remarks), load(), since, sources(runs))
 
 
 def _reference(model: Model, inputs: Mapping[str, Array], delegate: CLDelegate) -> list[Array]:

@@ -8,6 +8,7 @@ from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.report import KernelRow
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.numbers import Numbers
 from litecl.perf import peak
 from litecl.perf.contenders import Contender, litecl, start
 from litecl.perf.environment import named
@@ -41,12 +42,14 @@ class Prepared:
         return self.watched.report()
 
 
-def prepared(content: bytes, model: Model, inputs: Mapping[str, Array], delegate: dict[str, Any]) -> Prepared:
-    """Prepare the model twice: to examine it and, from its file's content, to time it."""
+def prepared(
+    content: bytes, model: Model, inputs: Mapping[str, Array], delegate: dict[str, Any], numbers: Numbers
+) -> Prepared:
+    """Prepare the model twice: to examine it and, from its file's content, to time it. model: as ``numbers`` has it."""
     watched = Watched(model, CLDelegate(**delegate), inputs)
     report = watched.report()
     name, threads = f"litecl on {report.device}", delegate.get("num_threads") or report.threads
-    plain = start(name, threads, lambda: litecl(content, delegate), inputs)
+    plain = start(name, threads, lambda: litecl(content, delegate, numbers=numbers), inputs)
     return Prepared(delegate, watched, plain)
 
 

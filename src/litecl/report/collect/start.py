@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from litecl.interpreter.graph import Array
+from litecl.interpreter.numbers import Numbers
 from litecl.perf.isolated import answered
 from litecl.report.facts import Phase, Start
 
@@ -24,14 +25,16 @@ _PHASES = {
 }
 
 
-def starts(content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any]) -> tuple[Start, ...]:
+def starts(
+    content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any], numbers: Numbers = "reference"
+) -> tuple[Start, ...]:
     """Return two starts: with empty program caches (litecl's and PoCL's), and with the caches filled by the first.
 
-    delegate: keywords of ``CLDelegate``. Raises LiteclError if the process fails.
+    delegate: keywords of ``CLDelegate``. numbers: as for ``Interpreter``. Raises LiteclError if the process fails.
     """
     with tempfile.TemporaryDirectory(prefix="litecl_report_") as folder:
         kept = str(Path(folder) / _FOLDERS["cache_dir"])
-        request = pickle.dumps((content, dict(inputs), {**delegate, "cache_dir": kept}))
+        request = pickle.dumps((content, dict(inputs), {**delegate, "cache_dir": kept}, numbers))
         environment = {"POCL_CACHE_DIR": str(Path(folder) / _FOLDERS["POCL_CACHE_DIR"])}
         Path(environment["POCL_CACHE_DIR"]).mkdir()
         return tuple(_start(caches, request, environment) for caches in ("empty", "filled"))
@@ -52,9 +55,9 @@ def child() -> None:
     from litecl.interpreter import Interpreter
     from litecl.perf.feeds import prepare
 
-    content, inputs, delegate = pickle.loads(sys.stdin.buffer.read())
+    content, inputs, delegate, numbers = pickle.loads(sys.stdin.buffer.read())
     start_s = time.perf_counter()
-    interpreter = Interpreter(content, delegates=[CLDelegate(**delegate)])
+    interpreter = Interpreter(content, delegates=[CLDelegate(**delegate)], numbers=numbers)
     read_s = time.perf_counter() - start_s
     prepare(interpreter, inputs)
     prepared_s = time.perf_counter() - start_s - read_s
