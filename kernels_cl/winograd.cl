@@ -2,8 +2,8 @@
 // pixels from a 6x6 patch of the input, out = activation(A^T [sum over channels of (G w G^T) . (B^T patch B)] A + bias
 // + residual), with the transforms of winograd.h.
 // x is [images, height, width, channels], channels >= VW; weights are G w G^T packed in panels (tile.h), in the order in
-// which work-items read them: [columns / item_columns][36][item_columns / PANEL][channels][PANEL]; bias is padded to whole panels; pixels of out (and of a residual) are out_step apart. An
-// image has tiles_y x tiles_x patches.
+// which work-items read them: [columns / item_columns][36][item_columns / PANEL][channels][PANEL]; bias is padded to
+// whole panels; pixels of out (and of a residual) are out_step apart. An image has tiles_y x tiles_x patches.
 // A work-item takes item_patches patches x item_columns columns, whole panels, `block` patches at a time (a multiple of
 // MR), in scratch memory of its own: [36][block][channels], slot_step from point to point, then [36][block][item_columns],
 // product_step from point to point.
