@@ -82,7 +82,8 @@ def bounded(factor_of: FactorOf, factors: Array, low: Array, high: Array, stored
     if isinstance(factor, Floor | Nearest) or largest.max(initial=0) >= 2**31:
         return exactly
     bottom, top = exactly(np.stack([low, high]))
-    same = bottom == top
+    # A result beyond int32 wraps, so that equal ends say nothing of the sums between.
+    same = (bottom == top) & ((low == high) | (largest * factors < 2.0**30))
     others = np.broadcast_to(largest, same.shape)[~same]
     factor = factor_of(np.where(same, 0.5, factors), float(others.max(initial=0)))
     if not isinstance(factor, Floor):

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from litecl.cases import Case
-from litecl.cases.integers import Integers, T, positive, weighted_case, with_ties
+from litecl.cases.integers import Integers, T, affine, positive, weighted_case, with_ties
+from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
@@ -88,6 +89,23 @@ def _transposed(name: str, x: tuple[int, ...], filter_: tuple[int, ...], size: t
 
 _INT16: dict[str, Any] = {"types": (T.INT16, T.INT8), "zeros": (0, 0, 0), "step": 0.0003, "bias": T.INT64}
 _UINT8: dict[str, Any] = {"types": (T.UINT8, T.UINT8), "zeros": (120, 131, 117), "per_channel": False}
+
+
+def _beyond_int32() -> Case:
+    """Scaled sums wrap at 32 bits: both the least and the largest sum give -32768, sums between them also 32767."""
+    x = np.arange(-32768, 32768, 1024, dtype=np.int16).reshape(1, 8, 8, 1)
+    return Case(
+        "INT16 x INT8, results beyond 32 bits",
+        CONV_2D,
+        Conv2DOptions(stride_w=1, stride_h=1),
+        [x, np.full((1, 1, 1, 1), 100, np.int8), np.array([1_000_000])],
+        frozenset({1, 2}),
+        quantization={0: affine(0.5), 1: affine(0.5), 2: affine(0.25)},
+        outputs=(TensorSpec(T.INT16, None, quantization=affine(0.25 / 600)),),
+        version=8,
+        device="sums that float64 cannot scale exactly",
+    )
+
 
 CASES = (
     _conv("1x1", (2, 5, 6, 8), (16, 1, 1, 8)),
@@ -271,4 +289,5 @@ CASES = (
         for types in ({}, _INT16, _UINT8, {"types": (T.INT8, T.INT4)})
         for x, filter_ in (((3, 4, 5, 7), (37, 4, 5, 7)), ((1, 5, 1, 15), (33, 5, 1, 15)))
     ),
+    _beyond_int32(),
 )
