@@ -19,7 +19,7 @@ def rescaled(case: Case, rng: np.random.Generator) -> Case:
 
     Scales lie between 1e-6 and 100, each near the case's, or all, or any. Tensors of equal scales may keep them equal.
     """
-    kind, alike = rng.integers(4), rng.random() < 0.6
+    kind, alike = rng.integers(4), bool(case.op.states) or rng.random() < 0.6
     shift = rng.uniform(-6, 6) if kind == 1 else 0.0
     known: dict[tuple[object, ...], Quantization] = {}
 
@@ -27,6 +27,8 @@ def rescaled(case: Case, rng: np.random.Generator) -> Case:
         key = (type_, q.scale.tobytes(), q.zero_point.tobytes())
         if alike and key in known:
             return known[key]
+        if case.op.states and type_ == T.INT16:  # scales of cells are powers of two
+            return q
         log = np.log(np.maximum(q.scale, 1e-30)) + shift + rng.normal(0, 0.7)
         if kind == 3:
             log = rng.uniform(_LEAST, _MOST) + np.log(q.scale / q.scale.mean())
