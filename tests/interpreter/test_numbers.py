@@ -34,6 +34,7 @@ OWN_FAULTS = (
     ("TRANSPOSE_CONV", "32-bit bias"),  # it reads a bias of 64 bits
     ("BATCH_MATMUL", "a product of scales that float32 does not hold"),
     ("RSQRT", "INT16"),  # its table is of 8 bits
+    ("SPACE_TO_BATCH_ND", "INT8"),  # it pads with a number that it never sets
     ("TANH", "INT8"),  # it takes the output's scale for 1/128
 )
 """Cases, by operator and part of the name, that tflite-micro takes but computes wrongly: litecl doesn't follow."""
