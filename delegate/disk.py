@@ -202,11 +202,7 @@ def sealed(path: Path) -> Array | None:
     A driver trusts a binary, and one wrong bit may crash the process.
     """
     seal, content = _read(path, len(_SEAL) + _DIGEST_BYTES)
-    if content is None or seal != _seal(path, content):
-        return None
-    with suppress(OSError, NotImplementedError):  # the least recently used goes first (``trim``)
-        os.utime(path, follow_symlinks=False)
-    return content
+    return None if content is None or seal != _seal(path, content) else content
 
 
 def write_sealed(path: Path, content: bytes) -> bool:

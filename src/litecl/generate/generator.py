@@ -174,9 +174,14 @@ class Generator:
         """Bytes of one session's caches."""
         return self._model.cache_bytes
 
-    def report(self) -> DelegationReport | None:
+    def delegation_report(self) -> DelegationReport | None:
         """Return where nodes run, or None if all run on numpy."""
         return None if self._delegate is None else DelegationReport.of(self._interpreter)
+
+    report = delegation_report  # its shorter name
+
+    def __repr__(self) -> str:
+        return f"<Generator: context of {self.context_length:,} tokens, vocabulary of {self.vocabulary:,}>"
 
     def close(self) -> None:
         """Release the model; its sessions can no longer be used."""
