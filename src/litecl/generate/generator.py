@@ -17,7 +17,6 @@ from litecl.generate.model import LanguageModel, requires
 from litecl.generate.options import Generation, Piece
 from litecl.generate.parts import File
 from litecl.generate.session import Prompt, Session
-from litecl.generate.templates import template_source
 from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ArgumentError, ModelError
@@ -89,7 +88,7 @@ class Generator:
             interpret=interpret,
         )
         beside = bundle.template if template is None else Path(template)
-        chat = metadata.template if beside is None else template_source(beside)
+        chat = metadata.template if beside is None else parts.template_source(beside)
         if chat is None and template is not None:
             raise ModelError(f"template: {template} has no chat template")
         reading = _reading(tokenizer, bundle.tokenizer)

@@ -4,10 +4,10 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from litecl.generate.overlap import overlap
+from litecl.interpreter.dataclass import dataclass
 
 Part = Literal["content", "thinking", "tool calls"]
 

@@ -125,8 +125,7 @@ def asked_of(body: bytes | bytearray, name: str, defaults: Mapping[str, Any], *,
     try:
         request = record(kind, given)
     except Misfit as error:
-        field_path, colon, _ = str(error).partition(":")  # else "expected the key 'prompt'"
-        raise Refused(400, str(error), field_path.partition("[")[0] if colon else field_path.split("'")[1]) from error
+        raise Refused(400, str(error), error.field.partition("[")[0]) from error
     if request.model != name:
         detail = f"The model {request.model[:200]!r} does not exist; expected {name!r}"
         raise Refused(404, detail, "model", "model_not_found")
