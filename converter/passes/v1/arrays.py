@@ -66,7 +66,7 @@ def _reserve(node: Node) -> None:
 
 def _write(node: Node) -> None:
     array, index, item, flow = _array(node.input(0)), node.input(1), node.input(2), node.input(3)
-    grows = array is not None and bool(array.attrs["dynamic_size"])
+    grows = array is not None and bool(array.attrs.get("dynamic_size"))
     node.output.type = TensorType.VARIANT
     _become(node, "TensorListSetItem", [flow, index, item], item.type, resize_if_index_out_of_bounds=grows)
 
@@ -94,7 +94,9 @@ def _is_whole(gather: Node) -> bool:
     if length is not None and length.op == "TensorArraySizeV3":
         return _array(length.input(0)) is array and length.input(1) is gather.input(2)
     size = array.input(0)
-    return not array.attrs["dynamic_size"] and (limit is size or (size.data is not None and _is(limit, int(size.data))))
+    return not array.attrs.get("dynamic_size") and (
+        limit is size or (size.data is not None and _is(limit, int(size.data)))
+    )
 
 
 def _is(value: Value, number: int) -> bool:
