@@ -46,8 +46,9 @@ docs: .venv/documented
 	$(BIN)/python -m mkdocs build --strict
 
 # Wheel and sdist in dist/, each installed into a fresh environment and used there; CONVERT=--convert: with TensorFlow.
+# OBJECTS=--objects: and the wheel of objects compiled ahead; OBJECTS=--objects=host: for this machine alone.
 packages: .venv/released
-	tools/packages.sh $(BIN)/python $(CONVERT)
+	tools/packages.sh $(BIN)/python $(CONVERT) $(OBJECTS)
 
 # The linters before every commit.
 hooks: .venv/checked

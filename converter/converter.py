@@ -1,7 +1,7 @@
 """The public converter: takes a model of TensorFlow, PyTorch or ONNX, returns the bytes of a .tflite file."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -138,6 +138,8 @@ class Converter(TFLiteAttributes):
 
         trackable_obj: the owner of the variables, kept alive until ``convert``.
         """
+        if not isinstance(funcs, Iterable):
+            raise ConversionError(f"expected a list of ConcreteFunctions, got {type(funcs).__name__}")
         functions = list(funcs)
         if not functions:
             raise ConversionError("expected at least one ConcreteFunction, got none")
@@ -158,6 +160,11 @@ class Converter(TFLiteAttributes):
         **options: Unpack[Options],
     ) -> "Converter":
         """Take a GraphDef without variables (.pb or .pbtxt), cut at the named tensors."""
+        if not isinstance(graph_def_file, str | Path):
+            raise ConversionError(
+                "graph_def_file: expected the path of a .pb or .pbtxt file, as tf.io.write_graph returns it, got "
+                f"{type(graph_def_file).__name__}"
+            )
 
         def load(self: Converter) -> dict[str, Module]:
             take = _frontends().from_frozen_graph

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
+from weakref import WeakMethod
 
 from litecl.delegate.analysis.cost import mostly_integers, work_flops
 from litecl.delegate.backend.direct import on_buffers
@@ -22,7 +23,7 @@ from litecl.delegate.naming import counted
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan_key import constants, name_of
 from litecl.delegate.progress import phase, timed, waiting
-from litecl.delegate.region import constant_bytes, partition_rows, region_node, share_memory
+from litecl.delegate.region import Failed, constant_bytes, partition_rows, region_node, share_memory
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, WarmUp, summary, warn
 from litecl.delegate.report_details import kernel_name, steady, with_details
 from litecl.delegate.tuning import Demand
@@ -355,7 +356,7 @@ class CLDelegation:
         if program.manner.fault:
             warn(f"a region on {self._device.name} is {program.manner}")
         self._programs[number] = program
-        return region_node(program, nodes, self.counters, self.run_failed)
+        return region_node(program, nodes, self.counters, _weakly(self.run_failed))
 
     def _program(self, region: Region, device: Device, number: int) -> Program:
         with host_memory("preparing a region"):
@@ -428,6 +429,18 @@ def _reserve(planned: Plan) -> None:
         limits.reserve(planned.arena.size_bytes + apart + constants)
     except LimitError as error:
         raise OutOfDeviceMemory(f"the region {error}") from None
+
+
+def _weakly(tell: Failed) -> Failed:
+    """Return a method as a function that doesn't hold its object, whose memory then lasts as long as it is used."""
+    method = WeakMethod(tell)
+
+    def told(program: Program, error: DelegateError) -> None:
+        if (held := method()) is None:
+            raise error
+        held(program, error)
+
+    return told
 
 
 def _raise(error: Exception) -> None:

@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
+from threading import Thread
+
+import numpy as np
 
 from litecl.delegate.progress import warn
 from litecl.interpreter.buffers import aligned
@@ -37,6 +40,7 @@ _MOST_BYTES = 1 << 30
 _MOST_FILE_BYTES = 1 << 28
 _MOST_DIGITS = 30  # of a limit
 _DIGEST_BYTES = hashlib.sha256().digest_size
+_CHUNK_BYTES, _HELPERS = 1 << 18, 3  # what a thread digests at a time; threads beside the calling one
 _PRIVATE = 0o700
 
 
@@ -135,6 +139,38 @@ def key(name: str, identity: Sequence[str], sources: Iterable[str] = ()) -> str:
     return f"{name}-{digest.hexdigest()[:32]}"
 
 
+def digest(head: bytes, parts: Iterable[Array]) -> bytes:
+    """Return the SHA-256 of some bytes and of arrays of bytes; of large ones, of the digests of their chunks."""
+    whole, chunks = hashlib.sha256(head), list[Array]()
+    for part in parts:
+        if part.size <= _CHUNK_BYTES:
+            whole.update(part.data)
+        else:
+            chunks += [part[start : start + _CHUNK_BYTES] for start in range(0, part.size, _CHUNK_BYTES)]
+    for each in _digests(chunks):
+        whole.update(each)
+    return whole.digest()
+
+
+def _digests(chunks: Sequence[Array]) -> Sequence[bytes]:
+    """Return the SHA-256 of each chunk. Threads share the work: hashlib releases the GIL."""
+    by_chunk, left, helpers = dict[int, bytes](), iter(range(len(chunks))), list[Thread]()
+
+    def work() -> None:
+        for number in left:
+            by_chunk[number] = hashlib.sha256(chunks[number].data).digest()
+
+    with suppress(RuntimeError):  # no further threads
+        for _ in range(min(_HELPERS, len(chunks) - 1)):
+            helper = Thread(target=work, daemon=True)
+            helper.start()
+            helpers.append(helper)
+    work()
+    for helper in helpers:
+        helper.join()
+    return [by_chunk[number] for number in range(len(chunks))]
+
+
 def read(path: Path) -> bytes | None:
     """Return the content of a file, or None if it cannot be read: a missing cache is not an error.
 
@@ -166,11 +202,7 @@ def sealed(path: Path) -> Array | None:
     A driver trusts a binary, and one wrong bit may crash the process.
     """
     seal, content = _read(path, len(_SEAL) + _DIGEST_BYTES)
-    if content is None or seal != _seal(path, content):
-        return None
-    with suppress(OSError, NotImplementedError):  # the least recently used goes first (``trim``)
-        os.utime(path, follow_symlinks=False)
-    return content
+    return None if content is None or seal != _seal(path, content) else content
 
 
 def write_sealed(path: Path, content: bytes) -> bool:
@@ -307,6 +339,4 @@ def _is_own(name: str, status: os.stat_result) -> bool:
 
 
 def _seal(path: Path, content: bytes | Array) -> bytes:
-    digest = hashlib.sha256(path.name.encode() + b"\0")
-    digest.update(memoryview(content))  # type: ignore[arg-type]
-    return _SEAL + digest.digest()
+    return _SEAL + digest(path.name.encode() + b"\0", [np.frombuffer(content, np.uint8)])

@@ -1,7 +1,7 @@
 """Plans in the cache folder, so that a process whose model was planned before imports no planner.
 
 An entry has the partitionings and plans of one model on one device, under the name that ``plan_key`` gives it: the
-records pickled, and the arrays apart. ``disk.sealed`` verifies an entry before it is decoded. Decoding creates
+records pickled, and the arrays apart. ``binaries.sealed`` verifies an entry before it is decoded. Decoding creates
 only the records that plans consist of; whatever else a plan refers to keeps it from being kept.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate import disk, own_code
+from litecl.delegate import own_code
 from litecl.delegate.backend import binaries
 from litecl.delegate.claim.region import Partitioning, Region
 from litecl.delegate.plan.memory import align
@@ -62,7 +62,7 @@ class KeptPlans:
         self._blocks: dict[bytes, int] = {}  # arrays to write, with their offsets
         self._end = 0
         self._arrays = _NONE
-        content = None if name is None or folder is None else disk.sealed(folder / f"{name}.bin")
+        content = None if name is None else binaries.sealed(folder, name)
         self.is_read = content is not None and self._open(content)
 
     def partitioning(self, index: int) -> Partitioning | None:

@@ -5,7 +5,6 @@ name, and so nothing is kept, where something else could have an effect: a user'
 values, a file of litecl that changed since the process began.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -52,10 +51,8 @@ def name_of(
         return None
     if sum(array.nbytes for array in text.arrays) > _MOST_BYTES:
         return None
-    digest = hashlib.sha256(repr(parts).encode())
-    for array in text.arrays:
-        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b"")
-    return disk.key("plans", device.identity, (_VERSION, code, digest.hexdigest()))
+    content = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in text.arrays if array.size)
+    return disk.key("plans", device.identity, (_VERSION, code, disk.digest(repr(parts).encode(), content).hex()))
 
 
 def constants(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> list[Array]:

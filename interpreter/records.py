@@ -31,7 +31,11 @@ _Record = TypeVar("_Record")
 
 
 class Misfit(ValueError):
-    """Data that does not fit an annotation; the message begins with the path of the field."""
+    """Data that does not fit an annotation. field: the path of what does not fit, or is missing; "" if that is all."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 @dataclass(frozen=True)
@@ -62,13 +66,14 @@ def record(kind: type[_Record], data: Any, path: str = "") -> _Record:
     if not isinstance(data, Mapping):
         raise _misfit(path, f"a mapping with {[*declared]}", data)
     if unknown := [key for key in data if key not in declared]:
-        raise Misfit(f"{_at(path)}expected only {[*declared]}, got {brief(repr(unknown))}")
+        raise Misfit(f"{_at(path)}expected only {[*declared]}, got {brief(repr(unknown))}", path)
     hints, values = _hints(kind), dict[str, Any]()  # type: ignore[arg-type]  # classes have hashes
     for name, field in declared.items():
+        inner = f"{path}.{name}" if path else name
         if name in data:
-            values[name] = value(hints[name], data[name], f"{path}.{name}" if path else name)
+            values[name] = value(hints[name], data[name], inner)
         elif field.default is MISSING and field.default_factory is MISSING:
-            raise Misfit(f"{_at(path)}expected the key {name!r}")
+            raise Misfit(f"{_at(path)}expected the key {name!r}", inner)
     return kind(**values)
 
 
@@ -126,7 +131,7 @@ def _narrowed(data: Any, limits: Sequence[Any], path: str) -> Any:
             counted = hasattr(data, "__len__")
             if not limit.least <= (len(data) if counted else data) <= limit.most:
                 if counted:
-                    raise Misfit(f"{_at(path)}expected a length of {limit}, got {len(data)}")
+                    raise Misfit(f"{_at(path)}expected a length of {limit}, got {len(data)}", path)
                 raise _misfit(path, f"a number of {limit}", data)
     return data
 
@@ -179,4 +184,4 @@ def _at(path: str) -> str:
 
 def _misfit(path: str, expected: str, data: Any) -> Misfit:
     shown = brief(repr(data)) if not isinstance(data, int) or abs(data) < 1 << 128 else "a number of many digits"
-    return Misfit(f"{_at(path)}expected {expected}, got {shown}")
+    return Misfit(f"{_at(path)}expected {expected}, got {shown}", path)

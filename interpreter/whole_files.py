@@ -6,7 +6,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -102,6 +102,42 @@ def _opened(path: str, flags: int, folder: int | None) -> int:
 def _remove(path: Path, folder: int | None) -> None:
     with suppress(FileNotFoundError):
         os.unlink(path, dir_fd=folder)
+
+
+@contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and its missing parents; if anything raises, remove those of them again that are empty."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:  # begins before the folder exists: Ctrl-C may come at any time
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for each in missing:
+            with suppress(OSError):
+                each.rmdir()
+        raise
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Callable[[str], IO[bytes]]]:
+    """Open new files of a folder by name, which replace the earlier ones together at the end; see ``whole_file``.
+
+    If anything raises before, nothing changes. Raises OSError.
+    """
+    with made_folder(folder), ExitStack() as stack:
+        files = list[IO[bytes]]()
+
+        def new(name: str) -> IO[bytes]:
+            flush()
+            files.append(stack.enter_context(whole_file(folder / name)))
+            return files[-1]
+
+        def flush() -> None:
+            for file in files[-1:]:
+                file.flush()  # a full disk shows here: under this file's name, and before any is replaced
+
+        yield new
+        flush()
 
 
 def put(path: str | PathLike[str], *content: bytes | memoryview, private: bool = False) -> None:

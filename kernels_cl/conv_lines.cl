@@ -2,8 +2,9 @@
 // residual). Arguments are those of conv_2d.cl, for a single group of channels.
 // A work-item takes item_spans spans, each `span` pixels of one output line, x item_columns columns. Pixels of a line
 // are a constant step apart, so that a tile needs one address, and the taps of a row are one long tap. Lines that a
-// tile at an edge reads are copied with padding into the work-item's own memory, line_floats apart. Vectors of a
-// pixel's columns are vector_step apart in out and residual: VW, or more, if each is an image of its own.
+// tile at an edge reads are copied with padding into the work-item's own memory, line_floats apart; those of small
+// images all, and once for block_lines whole lines of the output. Vectors of a pixel's columns are vector_step apart in
+// out and residual: VW, or more, if each is an image of its own.
 // With SECOND the convolution of a second image is added, whose lines and weights follow the first's.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS, SECOND; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
@@ -26,17 +27,22 @@ INLINE void fill_zeros(__global float *to, const int count) {
     ROLL for (; i < count; ++i) to[i] = 0.0f;
 }
 
-// Copies the lines that `count` pixels read, from pixel `column` of output line `line` on.
+// The input lines that `block` output lines read; they are adjacent unless that is one.
+INLINE int lines_read(__global const Geometry *g, const int block) {
+    return (block - 1) * g->stride_y + g->kernel_height;
+}
+
+// Copies the lines that `count` pixels of `block` lines read, from pixel `column` of output line `line` on.
 OUT_OF_LINE WIDE void copy_lines(__global float *restrict to, __global const float *restrict x,
                                  __global const Geometry *restrict window, const int line_floats, const int line,
-                                 const int column, const int count) {
+                                 const int block, const int column, const int count) {
     const Geometry g = *window;  // a copy, which writes cannot change
     const int image = line / g.out_height;
     const int top = (line - image * g.out_height) * g.stride_y - g.pad_y, left = column * g.stride_x - g.pad_x;
     const int width = (count - 1) * g.stride_x + g.kernel_width;
     const int start = MIN(MAX(-left, 0), width), end = MAX(MIN(width, g.width - left), start);
-    ROLL for (int ky = 0; ky < g.kernel_height; ++ky, to += line_floats) {
-        const int y = top + ky * g.dilation_y, inside = (uint)y < (uint)g.height;
+    ROLL for (int i = 0; i < lines_read(window, block); ++i, to += line_floats) {
+        const int y = top + i * g.dilation_y, inside = (uint)y < (uint)g.height;
         const int from = inside ? start : width, until = inside ? end : width;
         fill_zeros(to, from * g.channels);
         copy_floats(to + from * g.channels, x + ((image * g.height + y) * g.width + left + from) * g.channels,
@@ -137,33 +143,40 @@ KERNEL void conv_lines(ITEM __global const float *restrict x, __global const flo
     const int step = g->stride_x * g->channels;
     lines += (size_t)(COLUMN_ITEM * row_items + ROW_ITEM) * c->item_floats;
     int line = first / in_line, column = (first - line * in_line) * span;
-    for (int i = first; i < last; ++i) {
+    for (int i = first, block; i < last; i += block) {
         const int count = MIN(span, g->out_width - column), image = line / g->out_height;
-        const int y = (line - image * g->out_height) * c->out.step_y + c->out.first_y;
-        const int top = (line - image * g->out_height) * g->stride_y - g->pad_y;
+        const int row = line - image * g->out_height, top = row * g->stride_y - g->pad_y;
         __global const float *from = x + (image * g->height + top) * line_step - g->pad_x * g->channels;
-        const Pixels whole = whole_tiles(inside, g, top, column, count);
-        if (whole.first > 0) copy_lines(lines, x, g, c->line_floats, line, column, whole.first);
+        const Pixels whole = c->block_lines > 1 ? (Pixels){count, count} : whole_tiles(inside, g, top, column, count);
+        block = MIN(MIN(c->block_lines, last - i), g->out_height - row);
+        if (whole.first > 0) copy_lines(lines, x, g, c->line_floats, line, block, column, whole.first);
         if (whole.last < count)
-            copy_lines(lines + whole.last * step, x, g, c->line_floats, line, column + whole.last, count - whole.last);
+            copy_lines(lines + whole.last * step, x, g, c->line_floats, line, block, column + whole.last,
+                       count - whole.last);
 #ifdef SECOND
         const int second_step = c->second.stride_x * c->second.channels;
-        __global float *second = lines + g->kernel_height * c->line_floats;
-        copy_lines(second, x_second, &c->second, c->second_floats, line, column, count);
+        const int second_down = c->second.stride_y * c->second_floats;
+        __global float *second = lines + lines_read(g, c->block_lines) * c->line_floats;
+        copy_lines(second, x_second, &c->second, c->second_floats, line, block, column, count);
 #else
-        const int second_step = 0;
+        const int second_step = 0, second_down = 0;
         __global const float *second = lines;
 #endif
         for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
-            for (int p = 0; p < count; p += MR) {
-                const int at = ((image * c->out.height + y) * c->out.width + (column + p) * c->out.step_x +
-                                c->out.first_x) * c->out.pixel_step;
-                const bool direct = p >= whole.first && p < whole.last;
-                line_tile(direct ? from + (column + p) * step : lines + p * step,
-                          direct ? g->dilation_y * line_step : (size_t)c->line_floats, second + p * second_step,
-                          weights, bias, residual + at, out + at, c, n0, count - p, has_residual, low, high);
+            for (int b = 0; b < block; ++b) {
+                const int y = (row + b) * c->out.step_y + c->out.first_y;
+                __global const float *copied = lines + b * g->stride_y * c->line_floats;
+                for (int p = 0; p < count; p += MR) {
+                    const int at = ((image * c->out.height + y) * c->out.width + (column + p) * c->out.step_x +
+                                    c->out.first_x) * c->out.pixel_step;
+                    const bool direct = p >= whole.first && p < whole.last;
+                    line_tile(direct ? from + (column + p) * step : copied + p * step,
+                              direct ? g->dilation_y * line_step : (size_t)c->line_floats,
+                              second + b * second_down + p * second_step, weights, bias, residual + at, out + at, c,
+                              n0, count - p, has_residual, low, high);
+                }
             }
         column += span;
-        if (column >= g->out_width) column = 0, ++line;
+        if (column >= g->out_width) column = 0, line += block;
     }
 }

@@ -11,7 +11,7 @@ from litecl import comparison
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.feeding import told_apart
 from litecl.interpreter.graph import Array
-from litecl.interpreter.whole_files import whole_file
+from litecl.interpreter.whole_files import made_folder, whole_file
 
 Details = Mapping[str, Any]
 
@@ -134,14 +134,15 @@ def _relative(apart: comparison.Difference) -> float:
 
 def save_outputs(outputs: Sequence[Details], values: Sequence[Array], folder: Path) -> list[Path]:
     """Write output values as .npy files named after the outputs; return the paths. Raises LiteclError for strings."""
-    folder.mkdir(parents=True, exist_ok=True)
+    if strings := [
+        details["name"] for details, value in zip(outputs, values, strict=True) if value.dtype == np.object_
+    ]:
+        raise LiteclError(f"output {strings[0]!r} holds strings, which .npy files do not store")
     paths: list[Path] = []
-    for position, (details, value) in enumerate(zip(outputs, values, strict=True)):
-        if value.dtype == np.object_:
-            raise LiteclError(f"output {details['name']!r} holds strings, which .npy files do not store")
-        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in details["name"])
-        path = folder / f"{position}_{safe}.npy"
-        with whole_file(path) as file:
-            np.save(file, value)
-        paths.append(path)
+    with made_folder(folder):
+        for position, (details, value) in enumerate(zip(outputs, values, strict=True)):
+            safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in details["name"])
+            paths.append(folder / f"{position}_{safe}.npy")
+            with whole_file(paths[-1]) as file:
+                np.save(file, value)
     return paths

@@ -1,25 +1,35 @@
-"""Compiles kernels ahead: writes a package for pip, ``litecl_objects``, with the objects of models and of operators'
-device cases for several processors (delegate/native/ahead.py). Whoever installs it beside the same version of litecl,
-with the same compiler, compiles only what is missing.
+"""Compiles kernels ahead: writes a package for pip, ``litecl_objects``, with the objects of models, of operators'
+device cases and of some networks for several processors (delegate/native/ahead.py). Whoever installs it beside the same
+version of litecl, with the same compiler, compiles only what is missing.
 
-Usage: PYTHONPATH=tests python -m tools.objects FOLDER [MODEL ...] [--for MACHINE ...] [--no-cases]
+Usage: PYTHONPATH=tests python -m tools.objects FOLDER [MODEL ...] [--for MACHINE ...] [--only-models]
 """
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import litecl
 from litecl import CLDelegate, Interpreter
-from litecl.delegate.native import ahead, kinds, packing, probe
+from litecl.delegate.native import ahead, compiler, kinds, packing, probe
 from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.writer import write
+from support import networks, quantize_models
 from support.all_cases import DEVICE_CASES, content
 
-_LEVELS = ("x86-64-v3", "alderlake", "icelake-client", "znver5", "sapphirerapids")
-"""Each has another set of ``ahead.SAME``: AVX2, with AVX-VNNI; AVX-512 from Ice Lake and Zen 4 on, with AVX-VNNI, and
-with FP16.
+_MACHINES = (
+    *(f"x86_64-linux:{name}" for name in ("x86-64-v3", "alderlake", "skylake-avx512", "cascadelake")),
+    *(f"x86_64-linux:{name}" for name in ("icelake-client", "znver5", "sapphirerapids")),
+    *(f"aarch64-linux:{name}" for name in ("cortex-a53", "cortex-a76")),
+)
+"""Each has another set of ``ahead.SAME``: AVX2, with AVX-VNNI; AVX-512, with VNNI, with VBMI (Ice Lake, Zen 4), with
+AVX-VNNI, with FP16; ARM's base, with dot products and FP16.
 """
+_NETWORKS = (networks.mobilenet_v1, networks.mobilenet_v2, networks.efficientnet_b0)
+_SIDE = 96  # of their images
 _PROJECT = """\
 [build-system]
 requires = ["setuptools>=77"]
@@ -28,9 +38,10 @@ build-backend = "setuptools.build_meta"
 [project]
 name = "litecl-objects"
 description = "Kernels of litecl, compiled ahead"
+readme = {{ text = "Install it with `pip install 'litecl[objects]'`.", content-type = "text/markdown" }}
 license = "Apache-2.0"
 version = "{version}"
-dependencies = ["litecl=={version}"]
+dependencies = {needed}
 
 [tool.setuptools]
 packages = ["litecl_objects"]
@@ -42,18 +53,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("models", nargs="*", type=Path)
-    parser.add_argument("--for", dest="machines", nargs="+", default=[f"x86_64-linux:{name}" for name in _LEVELS])
-    parser.add_argument("--no-cases", action="store_true")
+    parser.add_argument("--for", dest="machines", nargs="+", default=_MACHINES)
+    parser.add_argument("--only-models", action="store_true", help="leave out cases and networks")
     given = parser.parse_args()
     models = [path.read_bytes() for path in given.models]
-    if not given.no_cases:
+    if not given.only_models:
         models += [content(case) for case in DEVICE_CASES]
+        models += _networks()
     package = given.folder / ahead.PACKAGE
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    (given.folder / "pyproject.toml").write_text(_PROJECT.format(version=litecl.__version__), encoding="utf-8")
+    found = compiler.found()
+    needed = [f"litecl=={litecl.__version__}"]
+    if found is not None and found.source == compiler.OF_ZIGLANG:
+        needed.append(f"ziglang=={version('ziglang')}")
+    project = _PROJECT.format(version=litecl.__version__, needed=needed)
+    (given.folder / "pyproject.toml").write_text(project, encoding="utf-8")
     for machine in map(kinds.machine, given.machines):
         _compile(package / machine.name.replace(":", "-"), machine, models)
+
+
+def _networks() -> Iterator[bytes]:
+    """Yield networks with random weights, in floats and quantized to int8."""
+    for network in _NETWORKS:
+        yield (in_floats := network(_SIDE))
+        model = read(in_floats)
+        yield write(quantize_models.quantized(model, data=quantize_models.samples_of(model, 1))[0])
 
 
 def _compile(folder: Path, machine: kinds.Machine, models: Sequence[bytes]) -> None:

@@ -63,7 +63,7 @@ class Sizes:
     def _of_operands(self, value: Value, axis: int) -> Count | None:
         """Return a result's dimension as one of an operand."""
         node = value.producer
-        if node is None or not node.inputs:
+        if node is None or not node.inputs or value.rank is None:
             return None
         traits = traits_of(node.op)
         if traits.like is not None and node.input(traits.like).rank == value.rank:

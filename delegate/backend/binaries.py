@@ -1,14 +1,30 @@
 """Compiled programs in the cache folder."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 from litecl.delegate import disk
 from litecl.delegate.progress import info, warn
+from litecl.interpreter.graph import Array
 
 
 def read(folder: Path | None, key: str) -> bytes | None:
     """Return a cached program, or None if it is missing or untrusted."""
-    return None if folder is None else disk.read_sealed(folder / f"{key}.bin")
+    content = sealed(folder, key)
+    return None if content is None else content.tobytes()
+
+
+def sealed(folder: Path | None, key: str) -> Array | None:
+    """Return what ``read`` does, as ``disk.sealed``, and note that it was used."""
+    if folder is None:
+        return None
+    path = folder / f"{key}.bin"
+    content = disk.sealed(path)
+    if content is not None:
+        with suppress(OSError, NotImplementedError):  # the least recently used goes first (``disk.trim``)
+            os.utime(path, follow_symlinks=False)
+    return content
 
 
 def keep(folder: Path | None, key: str, content: bytes) -> bool:

@@ -9,6 +9,10 @@ too, since a lock that another thread of the parent held would stay locked in th
 import os
 import threading
 import time
+from collections import deque
+from collections.abc import Iterable
+from itertools import compress
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakSet
@@ -60,26 +64,33 @@ class _Process:
         self.forked = False  # whether this process was forked after that
         self.disturbed = False  # whether a thread was inside a runtime at the fork
         self._users: list[User] = []  # at a fork: all users
-        self._held: list[User] = []  # and those that were idle, whose locks the fork holds
+        self._taken: list[bool] = []  # whether the fork holds the lock of all users, and then that of each
+        self._release: Iterable[None] = ()  # releases these
         self._busy = False
 
     def before(self) -> None:
-        """Take the free locks, so that no call begins until the process has forked."""
-        self.lock.acquire()
+        """Take the free locks, so that no call begins until the process has forked.
+
+        Python ignores what is raised here by a signal, and forks. So iterators in C take and release locks, between
+        which no signal is handled, and ``in_parent`` may be called again.
+        """
+        locks, self._taken, self._users, self._busy = [self.lock], [], [], True
+        self._release = map(methodcaller("release"), compress(locks, self._taken))
+        self._taken.extend(map(methodcaller("acquire"), locks))
         self._users = list(self.users)
-        self._held = []
-        for user in self._users:
-            if user.lock.acquire(blocking=False):
-                self._held.append(user)  # at once: Python ignores what is raised here, by a signal, and forks
-        busy = any(user.needs_runtime for user in {*self._users} - {*self._held})
+        locks += [user.lock for user in self._users]
+        self._taken.extend(map(methodcaller("acquire", blocking=False), locks[1:]))
+        busy = any(user.needs_runtime for user in {*self._users} - {*self._held()})
         self._busy = busy or (any(user.needs_threads for user in self._users) and not _settled())
+
+    def _held(self) -> list[User]:
+        """Return the users that were idle."""
+        return [*compress(self._users, self._taken[1:])]
 
     def in_parent(self) -> None:
         """Release the locks in the parent."""
-        for user in self._held:
-            user.lock.release()
-        self._users = self._held = []
-        self.lock.release()
+        deque(self._release, maxlen=0)
+        self._users = []
 
     def in_child(self) -> None:
         """Drop users that cannot work in the child, and replace their locks with ones that raise. A busy ``Section`` is
@@ -88,18 +99,18 @@ class _Process:
         self.forked |= self.opened
         self.disturbed |= self.opened and self._busy
         lost = {user for user in self._users if self.lost(user)}
-        for user in {*self._users} - {*self._held} - lost:
+        for user in {*self._users} - {*self._held()} - lost:
             if isinstance(user, Section):
                 user.lock = threading.RLock()
             else:
                 lost.add(user)
         for user in lost:
             user.lock = _LostLock()
-        for user in self._held:
+        for user in self._held():
             if not isinstance(user.lock, _LostLock):
                 user.lock.release()
         self.users = WeakSet(user for user in self._users if user not in lost)
-        self._users = self._held = []
+        self._users, self._release = [], ()
         self.lock = threading.RLock()
 
     def lost(self, user: "Needs") -> bool:
@@ -141,6 +152,7 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=lambda: _process.in_parent(),
         after_in_child=lambda: _process.in_child(),
     )
+    os.register_at_fork(after_in_parent=lambda: _process.in_parent())  # again: a signal may have ended the first call
 
 
 class Section:

@@ -20,8 +20,8 @@ class LineConvolution(Record):
     """Arguments of conv_lines.cl: the window, where results go, a work-item's share and, in floats, its memory.
 
     second: the window of a second image, whose convolution is added. depth: products per element. vector_step:
-    elements from a vector of a pixel's columns to the next. line_floats, second_floats: from an image's copied line to
-    the next.
+    elements from a vector of a pixel's columns to the next. block_lines: output lines whose input is copied at once.
+    line_floats, second_floats: from an image's copied line to the next.
     """
 
     window: Geometry
@@ -32,6 +32,7 @@ class LineConvolution(Record):
     span: int
     item_spans: int
     item_columns: int
+    block_lines: int
     line_floats: int
     second_floats: int
     item_floats: int
@@ -57,11 +58,18 @@ class Lines:
         floats = (((self.span - 1) * g.stride_x + g.kernel_width) * g.channels for g in self.windows)
         return [-(-count // width) * width for count in floats]
 
-    @property
-    def item_floats(self) -> int:
-        """Floats of a work-item's memory: the copied lines, and a vector that copies may write behind them."""
-        copied = (g.kernel_height * floats for g, floats in zip(self.windows, self.line_floats, strict=True))
-        return sum(copied) + self.tile.width
+    def item_floats(self, block: int = 1) -> int:
+        """Floats of a work-item's memory: what ``block`` lines read, and a vector that copies may write behind it."""
+        read = ((block - 1) * g.stride_y + g.kernel_height for g in self.windows)
+        return sum(n * floats for n, floats in zip(read, self.line_floats, strict=True)) + self.tile.width
+
+    def block(self, most: int, near: int) -> int:
+        """Return how many lines of the output, at most ``most``, to copy the input of at once, in ``near`` floats."""
+        g = self.windows[0]
+        whole = self.span >= g.out_width and all(window.dilation_y == 1 for window in self.windows)
+        if not whole or sum(window.height * window.width * window.channels for window in self.windows) > near:
+            return 1
+        return max((n for n in range(1, min(most, g.out_height) + 1) if self.item_floats(n) <= near), default=1)
 
     def launch(
         self,
@@ -85,6 +93,7 @@ class Lines:
         item_spans, item_panels = spread(_KERNEL, target, spans, panels, flops)
         shares = item_spans, item_panels * tile.columns, 1
         items = -(-spans // item_spans) * -(-panels // item_panels)
+        block = self.block(item_spans, target.schedule(_KERNEL).near_bytes // 4)
         shape = LineConvolution(
             window=g,
             second=self.windows[-1],
@@ -94,11 +103,12 @@ class Lines:
             span=self.span,
             item_spans=shares[0],
             item_columns=shares[1],
+            block_lines=block,
             line_floats=self.line_floats[0],
             second_floats=self.line_floats[-1],
-            item_floats=self.item_floats,
+            item_floats=self.item_floats(block),
         )
-        copied = Scratch(4 * items * self.item_floats)
+        copied = Scratch(4 * items * self.item_floats(block))
         operands = (images[0], images[-1], weights.values, bias.values, residual or bias.values, copied, out, shape)
         second = {"SECOND": 1} if len(self.windows) > 1 else {}
         return Grid(_KERNEL, (spans, g.columns, 1), shares).launch(
@@ -121,5 +131,5 @@ def lines_of(g: Geometry, target: Target, second: Geometry | None = None) -> Lin
     if g.out_width < _LEAST_FILLED * most * tile.rows:
         return None
     near = target.schedule(_KERNEL).near_bytes // 4
-    fits = [n for n in range(1, most + 1) if Lines(windows, tile, n).item_floats <= near]
+    fits = [n for n in range(1, most + 1) if Lines(windows, tile, n).item_floats() <= near]
     return Lines(windows, tile, -(-most // -(-most // fits[-1]))) if fits else None

@@ -47,7 +47,9 @@ PRODUCTS: Products = ((5, _REGISTERS), (2, _always(4, 2)), (0, _always(1, 4)))
 
 _IN_TURNS: Products = ((5, _REGISTERS_IN_TURNS), *PRODUCTS[1:])
 _MORE_PRODUCTS: Products = ((5, _MORE_REGISTERS), *PRODUCTS[1:])
-_OF_BYTES: Products = ((5, _REGISTERS_OF_BYTES), *PRODUCTS[1:])
+# Two vectors have half the weights of four where there are few columns.
+_ROW_OF_BYTES: TilesByWidth = {width: (TileShape(1, 4, 1.0), TileShape(1, 2, 0.7)) for width in _WIDTHS}
+_OF_BYTES: Products = ((5, _REGISTERS_OF_BYTES), PRODUCTS[1], (0, _ROW_OF_BYTES))
 PRODUCTS_BY_KERNEL: Mapping[str, Products] = {
     "gemm": _MORE_PRODUCTS,
     "winograd": _MORE_PRODUCTS,

@@ -2,14 +2,13 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from litecl.delegate.export.wasm_sections import custom_sections
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.regular_files import open_regular
-from litecl.interpreter.whole_files import whole_file
+from litecl.interpreter.whole_files import whole_folder
 
 MARK = "made by litecl"  # by which an export knows an earlier one's files: in the first line of a text
 SECTION = "litecl"  # of a module of WebAssembly, which has the mark
@@ -58,25 +57,8 @@ def write(folder: Path, files: Mapping[str, bytes], examples: Collection[str]) -
     """
     require_free(folder, [name for name in files if name not in examples])  # compiling takes time, others write too
     kept = [name for name in examples if (folder / name).exists()]
-    with ExitStack() as stack:
-        stack.enter_context(_folder(folder))
+    with whole_folder(folder) as new:
         for name, content in files.items():
             if name not in kept:
-                file = stack.enter_context(whole_file(folder / name))
-                file.write(content)
-                file.flush()  # a full disk shows here, before any file is replaced
+                new(name).write(content)
     return kept
-
-
-@contextmanager
-def _folder(folder: Path) -> Iterator[None]:
-    """Make a folder, unless it is there; remove it again if the context raises."""
-    is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        yield
-    except BaseException:
-        if is_new:
-            with suppress(OSError):
-                folder.rmdir()
-        raise

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 
 from litecl.delegate import disk
-from litecl.delegate.backend import binaries
 from litecl.delegate.native import features, kinds
 from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.native.probe import restored
@@ -21,7 +20,9 @@ COMPILER = "compiler.json"  # the file with the compiler of a folder's objects, 
 SAME = (  # the prefixes of macros that kernel files test, or that change how halves are computed
     *("_WIN32", "__APPLE__", "__linux__", "__SIZEOF_POINTER__", "__x86_64__", "__i386__", "__SSE2__", "__SSSE3__"),
     *("__F16C__", "__FMA__", "__AVX2__", "__AVX512F__", "__AVX512BW__", "__AVX512VL__", "__AVX512VBMI__"),
-    *("__AVX512VNNI__", "__AVX512FP16__", "__AVXVNNI__", "__aarch64__", "__arm__", "__ARM_NEON", "__ARM_FEATURE_"),
+    *("__AVX512VNNI__", "__AVX512FP16__", "__AVXVNNI__", "__aarch64__", "__arm__", "__ARM_NEON", "__ARM_FEATURE_FP16_"),
+    *("__ARM_FEATURE_DOTPROD", "__ARM_FEATURE_MATMUL_INT8", "__ARM_FEATURE_MVE", "__ARM_FEATURE_SIMD32"),
+    *("__ARM_FEATURE_IDIV", "__ARM_FEATURE_FMA"),
 )
 
 
@@ -34,7 +35,7 @@ class Ahead:
 
     def read(self, unit: Unit) -> bytes | None:
         """Return a source's object; None if it is missing or untrusted."""
-        return binaries.read(self.folder, self.compiler.key(unit))
+        return disk.read_sealed(self.folder / f"{self.compiler.key(unit)}.bin")
 
 
 @cache

@@ -99,7 +99,7 @@ def _merged(
 
 
 def window_of(x: Shape, v: Phase, h: Phase, columns: int) -> Geometry:
-    """Return the window of one phase over images of shape ``x``."""
+    """Return the window of one phase over images of shape ``x``: without taps, one row of none."""
     images, height, width, channels = x
     return Geometry(
         images=images,
@@ -107,8 +107,8 @@ def window_of(x: Shape, v: Phase, h: Phase, columns: int) -> Geometry:
         width=width,
         channels=channels,
         group_channels=channels,
-        kernel_height=len(v.taps),
-        kernel_width=len(h.taps),
+        kernel_height=max(1, len(v.taps)),
+        kernel_width=len(h.taps) if v.taps else 0,
         pad_y=v.pad,
         pad_x=h.pad,
         out_height=v.count,

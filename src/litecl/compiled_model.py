@@ -103,6 +103,9 @@ class CompiledModel:
         self._interpreter.close()
         self._entries = ()
 
+    def __repr__(self) -> str:
+        return repr(self._interpreter).replace("Interpreter", "CompiledModel", 1)
+
     def __enter__(self) -> Self:
         return self
 

@@ -82,6 +82,10 @@ class TensorBuffer:
             raise ModelError("TensorBuffer has been destroyed")
         return self._memory
 
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        return f"<{kind}: destroyed>" if self.is_destroyed else f"<{kind}: {self.dtype}{[*self.shape]}>"
+
     @property
     def is_destroyed(self) -> bool:
         """True once ``destroy`` has released the memory."""

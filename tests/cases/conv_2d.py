@@ -67,6 +67,7 @@ CASES = (
     _case("one channel, tiles at both ends of a line", (1, 29, 14, 1), (1, 3, 3, 1)),
     _case("one channel, tiles at both ends, dilated rows", (1, 5, 21, 1), (1, 3, 3, 1), dilation_h_factor=2),
     _case("two channels, a tile at one end of a line", (3, 26, 28, 2), (8, 5, 5, 2), stride_w=2, stride_h=3),
+    _case("one channel, images whose inner tiles are read in place", (2, 65, 66, 1), (3, 3, 3, 1)),
     _case("few columns", (2, 6, 7, 24), (3, 1, 1, 24)),
     _case("many channels", (1, 4, 4, 67), (33, 3, 3, 67)),
     Case(

@@ -16,7 +16,7 @@ def _case(name: str, op: Op, x: Array, block: list[int], borders: list[list[int]
 _none = [[0, 0], [0, 0]]
 
 CASES = (
-    _case("2x2", SPACE_TO_BATCH_ND, _random.normal(1, 4, 6, 3), [2, 2], _none),
+    _case("2x2", SPACE_TO_BATCH_ND, _random.normal(1, 4, 6, 3), [2, 2], [[2, 0], [0, 2]]),
     _case("2x3, padded", SPACE_TO_BATCH_ND, _random.normal(2, 3, 4, 2), [2, 3], [[1, 0], [2, 0]]),
     _case("1x2", SPACE_TO_BATCH_ND, _random.normal(2, 3, 4, 1), [1, 2], _none),
     _case("rank 3", SPACE_TO_BATCH_ND, _random.normal(2, 5, 3), [2], [[0, 1]]),

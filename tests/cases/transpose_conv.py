@@ -70,7 +70,7 @@ CASES = (
     _case("3x3 SAME, stride 2, odd", (2, 4, 3, 3), (5, 3, 3, 3), (7, 5), (2, 2)),
     _case("3x3 SAME, stride 1", (1, 5, 5, 4), (4, 3, 3, 4), (5, 5), (1, 1)),
     _case("4x4 SAME, stride 2, bias", (1, 4, 4, 3), (5, 4, 4, 3), (8, 8), (2, 2), bias=True),
-    _case("1x1, stride 3", (1, 3, 3, 2), (4, 1, 1, 2), (9, 9), (3, 3)),
+    _case("1x1, stride 3", (1, 3, 3, 2), (4, 1, 1, 2), (9, 9), (3, 3), bias=True),
     _case("5x2, strides 3 and 1", (1, 3, 5, 2), (3, 5, 2, 2), (9, 5), (3, 1)),
     _case("RELU, bias", (1, 3, 3, 2), (4, 3, 3, 2), (6, 6), (2, 2), bias=True, activation=ActivationFunctionType.RELU),
     Case(

@@ -53,6 +53,14 @@ def test_all_operators_are_told_with_their_lines() -> None:
         assert _line(text) in said
 
 
+def test_sources_of_another_kind() -> None:
+    concrete = tf.function(lambda x: x + 1).get_concrete_function(_MATRIX)
+    with pytest.raises(ConversionError, match=r"graph_def_file: expected the path of a \.pb .*, got GraphDef"):
+        Converter.from_frozen_graph(concrete.graph.as_graph_def(), ["x"], ["y"])
+    with pytest.raises(ConversionError, match="expected a list of ConcreteFunctions, got ConcreteFunction"):
+        Converter.from_concrete_functions(concrete)
+
+
 def test_lines_of_a_layer() -> None:
     model = stack(keras.layers.Lambda(lambda x: tf.math.special.spence(x), name="special"), shape=(3, 3))  # a layer's
     with pytest.raises(ConversionError, match=r"Spence '\S*special\S*'") as caught:

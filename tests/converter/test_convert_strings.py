@@ -55,6 +55,7 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "join": lambda x: (S.join([x, "-", x], separator="+"), x + "!"),
     "regular expressions": _replaced,
     "split": _split,
+    "map": lambda x: (tf.map_fn(lambda text: S.join([text, "!"]), x), tf.map_fn(S.length, x, tf.int32)),
     "hash": lambda x: (S.to_hash_bucket_fast(x, 1000), S.to_hash_bucket_strong(x, 2**40, [3, 2**63 - 5])),
 }
 

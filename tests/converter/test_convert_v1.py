@@ -42,6 +42,21 @@ def test_frozen_graph(build: Callable[[Any], Any], shape: tuple[int | None, ...]
     assert_computes(content, [[value] for value in values], [[wanted] for wanted in expected])
 
 
+def test_a_branch_without_shapes(tmp_path: Path) -> None:
+    """TensorFlow 2's branch in a frozen graph, which keeps no shapes of what it computes."""
+    with tf.Graph().as_default() as graph, v1.Session() as session:
+        x = v1.placeholder(tf.float32, (None, 4), "x")
+        is_taken = v1.placeholder_with_default(True, ())
+        y = v1.cond(is_taken, lambda: x * 2.0, lambda: x - 1.0)
+        y = tf.matmul(y, tf.reshape(tf.range(8.0), (4, 2)), name="y")
+        (value, *_) = feeds((None, 4))
+        expected = session.run(y, {x: value})
+    path = tmp_path / "graph.pb"
+    path.write_bytes(graph.as_graph_def().SerializeToString())
+    content = Converter.from_frozen_graph(path, ["x"], ["y"]).convert()
+    assert_computes(content, [[value]], [[expected]])
+
+
 def test_tables_of_a_saved_model(tmp_path: Path) -> None:
     path, words = tmp_path / "model", [b"one", b"two", b"four"]
     with tf.Graph().as_default(), v1.Session() as session:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +24,7 @@ from litecl.interpreter.ops.unary import EXP
 from support.build import Graph, model, randn
 from support.fake_backend import FakeDevice
 from support.fault_models import RNG, Session, Subject, assert_right, expected, raises, run, small, subjects
+from support.interrupts import interrupted, no_hang
 
 SUBJECTS = {subject.name: subject for subject in subjects()}
 SHARED = pytest.mark.parametrize("shared", [False, True], ids=["apart", "shared"])
@@ -244,6 +245,28 @@ def test_a_fork_that_a_signal_interrupts_leaves_no_lock_behind() -> None:
     process.in_parent()
     assert not any(user.lock.locked() for user in users if isinstance(user.lock, type(threading.Lock())))
     assert not process.lock._is_owned()  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_ctrl_c_anywhere_in_a_fork_leaves_no_lock_behind() -> None:
+    section, parent = fork.Section(), os.getpid()
+    section.lock = threading.Lock()
+
+    def forked() -> None:
+        if child := os.fork():
+            os.waitpid(child, 0)
+        else:
+            os._exit(0)
+
+    with no_hang(60):
+        for number in count():
+            outcome = interrupted(forked, number)
+            if os.getpid() != parent:
+                os._exit(0)
+            assert not section.lock.locked() and not fork._process.lock._is_owned()  # type: ignore[attr-defined]
+            if outcome == "returned":
+                break
+    assert number > 10
 
 
 def test_what_a_child_of_fork_loses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from litecl.cli import main
@@ -291,6 +292,35 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
     assert disk.read_sealed(tmp_path / NAME) == bytes(100)
     monkeypatch.setattr(disk, "_MOST_FILE_BYTES", 99)
     assert disk.read_sealed(tmp_path / NAME) is None
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_damage_in_any_chunk_of_a_large_file(chunk: int, tmp_path: Path) -> None:
+    """Which threads digest. The last chunk is a short one."""
+    size = disk._CHUNK_BYTES
+    content = np.random.default_rng(3).bytes(3 * size + 5)
+    assert disk.write_sealed(tmp_path / NAME, content)
+    assert disk.read_sealed(tmp_path / NAME) == content
+    with (tmp_path / NAME).open("r+b") as file:
+        file.seek(-len(content) + chunk * size + 4, os.SEEK_END)
+        file.write(bytes([content[chunk * size + 4] ^ 1]))
+    assert disk.read_sealed(tmp_path / NAME) is None
+
+
+def test_a_digest_is_the_same_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And another one if chunks change places, or large arrays do."""
+    size = disk._CHUNK_BYTES
+    content = np.random.default_rng(4).integers(0, 256, 9 * size, np.uint8)
+    parts = [content[: 4 * size], content[4 * size : 4 * size + 7], content[5 * size :]]
+    expected = disk.digest(b"head", parts)
+    assert disk.digest(b"head", [parts[2], parts[1], parts[0]]) != expected
+    assert disk.digest(b"head", [np.roll(parts[0], size), *parts[1:]]) != expected
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert disk.digest(b"head", parts) == expected
 
 
 @posix

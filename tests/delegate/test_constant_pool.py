@@ -114,6 +114,21 @@ def test_models_share_weights_and_forget_them() -> None:
     np.testing.assert_allclose(got, x.astype(np.float64) @ weights.T, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("end", [Interpreter.close, lambda interpreter: None], ids=["closed", "deleted"])
+def test_a_model_is_released_with_its_interpreter(end: Callable[[Interpreter], None]) -> None:
+    """At once: nothing waits for the garbage collector, which may not come before the next model is loaded."""
+    interpreter = opened(signatures(12, weights=[randn(np.random.default_rng(2), _COLUMNS, _DEPTH)]))
+    interpreter.get_signature_runner()(x=np.zeros((12, _DEPTH), np.float32))
+    delegation = ref(interpreter._delegations[0])
+    gc.disable()
+    try:
+        end(interpreter)
+        del interpreter
+        assert delegation() is None
+    finally:
+        gc.enable()
+
+
 def test_weights_that_are_read_as_they_are_stay_in_the_model() -> None:
     """A product of one row reads the file's own bytes, or a copy of what a caller may change."""
     weights = randn(np.random.default_rng(4), 512, 1024)

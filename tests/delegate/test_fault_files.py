@@ -13,6 +13,7 @@ import pytest
 
 from litecl.delegate import devices as open_devices
 from litecl.delegate import disk, progress
+from litecl.delegate.backend import binaries
 from litecl.delegate.naming import advice
 from litecl.delegate.opencl import environment
 from litecl.delegate.opencl.devices.device import devices
@@ -98,7 +99,7 @@ def test_the_least_recently_used_programs_are_removed(monkeypatch: pytest.Monkey
         os.utime(path, (1e9 - age_s, 1e9 - age_s))
     (tmp_path / "tuning.json").write_text("{}")
     size = disk.size_bytes(tmp_path) // 4
-    assert disk.read_sealed(d) is not None  # which is used now
+    assert binaries.read(tmp_path, d.stem) is not None  # which is used now
     assert disk.trim(tmp_path, 2 * size) == 2 * size
     assert {path.name for path in tmp_path.iterdir()} == {a.name, d.name, "tuning.json"}
     assert disk.trim(tmp_path, size) == size

@@ -46,6 +46,19 @@ def test_convolutions_by_lines(changes: dict[str, int], by_lines: bool) -> None:
     assert (lines_of(window(**plain | changes), CPU) is not None) == by_lines
 
 
+@pytest.mark.parametrize(
+    ("changes", "block"),
+    [({}, 28), ({"dilation_y": 2}, 1), ({"height": 300}, 1), ({"stride_y": 3, "out_height": 9}, 9)],
+    ids=["small", "rows apart", "large", "stride"],
+)
+def test_the_input_of_several_lines_is_copied_at_once(changes: dict[str, int], block: int) -> None:
+    """That of all lines that a work-item computes, unless the image exceeds the memory for copies."""
+    shape = {"height": 30, "width": 30, "kernel_height": 3, "kernel_width": 3, "out_height": 28, "out_width": 28}
+    lines = lines_of(window(**shape | changes), CPU)
+    assert lines is not None and lines.block(28, 4096) == block
+    assert lines.item_floats(block) <= 4096
+
+
 def test_a_gpu_has_no_lines() -> None:
     for target, kernel in ((CPU, "conv_lines"), (GPU, "conv_2d")):
         record, call = convolution((1, 28, 28, 3), (8, 3, 3, 3), 1, target)

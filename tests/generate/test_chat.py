@@ -329,7 +329,7 @@ def test_files(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_a_conversation(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """What a terminal's user writes, line by line; one that doesn't fit is taken back."""
-    lines = iter(["cat", "", "cat " * 99, "dog", "/reset", "dog"])
+    lines = iter(["cat", "", "/help", "cat " * 99, "dog", "/reset", "dog", "/exit", "cat"])
     monkeypatch.setattr("builtins.input", lambda prompt: _next(lines))
     monkeypatch.setattr(sys, "stdin", _Terminal())
     assert main(["chat", str(path), "--max-tokens", "3", "--cpu", "--stop", "zz"]) == 0
@@ -339,8 +339,10 @@ def test_a_conversation(path: Path, capsys: pytest.CaptureFixture[str], monkeypa
     second = session.chat([USER, first.message, NEXT], max_tokens=3, stop=("zz",))
     alone = generator.chat([NEXT], max_tokens=3, stop=("zz",))
     printed = capsys.readouterr()
-    assert printed.out == f"{first}\n{second}\n{alone}\n\n"
+    assert printed.out == f"{first}\n{second}\n{alone}\n"
     assert "error: the conversation has" in printed.err
+    assert printed.err.count("/reset begins a new conversation") == 3  # at first, for /help and for what doesn't fit
+    assert printed.err.count("(ended by: max_tokens)") == 3
 
 
 class _Terminal(io.StringIO):

@@ -105,8 +105,10 @@ def test_what_fits() -> None:
     ],
 )
 def test_what_does_not_fit(changed: dict[Any, Any], message: str) -> None:
-    with pytest.raises(Misfit, match=message):
+    with pytest.raises(Misfit, match=message) as caught:
         record(Outer, {"inner": _INNER, **changed})
+    path = str(caught.value).partition("expected")[0].removesuffix(": ")
+    assert caught.value.field == (path if changed != {"inner": {}} else "inner.sizes")
 
 
 def test_errors_are_short() -> None:

@@ -109,7 +109,7 @@ def test_boxes_are_drawn_where_they_are(tmp_path: Path) -> None:
     assert pixels.shape == (50, 100, 3)
     assert pixels[30, 50].any() and pixels[45, 70].any()  # edges
     assert not pixels[35, 70].any() and not pixels[:10].any() and not pixels[:, :45].any()
-    for name, reason in (("boxes.tflite", "ends in"), ("boxes.png", "expected an image")):
+    for name, reason in (("boxes.tflite", "ends in"), ("boxes.png", "an image that Pillow reads")):
         (tmp_path / "text.png").write_text("no image")
         source = tmp_path / ("photo.png" if reason == "ends in" else "text.png")
         with pytest.raises(ModelError, match=reason):

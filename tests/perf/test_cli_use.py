@@ -139,12 +139,19 @@ def test_a_stdout_that_takes_no_more_ends_without_a_traceback(wrapped: str, aske
     assert done.stderr.strip() == told
 
 
-def test_an_interrupt_while_a_command_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(name: str) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(parser, "import_module", interrupted)
-    assert parser.main(["run", "model.tflite"]) == 130
+@pytest.mark.parametrize("module", ["litecl.cli.parser", "argparse", "litecl.cli.commands.run", "numpy"])
+def test_an_interrupt_while_a_module_is_imported(module: str) -> None:
+    script = f"""
+import sys
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == {module!r}: raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupts())
+from litecl.cli import main
+sys.exit(main(["run", "model.tflite"]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 def test_compile_without_a_device_warns(

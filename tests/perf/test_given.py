@@ -109,6 +109,23 @@ def test_pixels_of_other_ranges(tmp_path: Path) -> None:
     np.testing.assert_allclose(found[0], pixels / 255, rtol=1e-6)
 
 
+def test_pictures_are_read_as_people_see_them(tmp_path: Path) -> None:
+    """A photo that says how to turn it, and 16 bits, which Pillow's convert cuts off at 255; 32 bits have no range."""
+    pixels = RNG.integers(0, 256, (2, 3, 3), np.uint8)
+    exif = Image.Exif()
+    exif[274] = 6  # its top is at the right
+    Image.fromarray(pixels).save(tmp_path / "photo.png", exif=exif)
+    (found,) = load_inputs([str(tmp_path / "photo.png")], [detail("x", 1, -1, -1, 3, dtype=np.uint8)])["x"]
+    np.testing.assert_array_equal(found, np.rot90(pixels, -1))
+    deep = RNG.integers(0, 1 << 16, (2, 3), np.uint16)
+    Image.fromarray(deep).save(tmp_path / "deep.png")
+    (found,) = load_inputs([str(tmp_path / "deep.png")], [detail("x", 1, 2, 3, 1, dtype=np.uint8)])["x"]
+    np.testing.assert_array_equal(found[..., 0], deep // 256)
+    Image.fromarray(deep.astype(np.float32)).save(tmp_path / "float.tiff")
+    with pytest.raises(ModelError, match="expected pixels of 8 or 16 bits, got the mode F"):
+        load_inputs([str(tmp_path / "float.tiff")], [detail("x", 1, 2, 3, 1, dtype=np.uint8)])
+
+
 @pytest.mark.parametrize(
     ("file", "content", "shape", "kind", "message"),
     [

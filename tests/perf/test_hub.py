@@ -23,12 +23,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         file.write_bytes(content)
         (folder / "refs").mkdir(exist_ok=True)
         (folder / "refs" / name).write_text(commit)
-    real = huggingface_hub.hf_hub_download
+    real, address = huggingface_hub.hf_hub_download, huggingface_hub.hf_hub_url
 
-    def offline(**given: Any) -> str:
-        return str(real(**given, cache_dir=tmp_path / "hub", local_files_only=True))
+    def in_that_cache(**given: Any) -> str:
+        return str(real(**given, cache_dir=tmp_path / "hub"))
 
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", offline)
+    def where_nobody_answers(**given: Any) -> str:
+        return str(address(**given, endpoint="http://127.0.0.1:9"))
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", in_that_cache)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_url", where_nobody_answers)
     return folder
 
 
@@ -42,7 +46,7 @@ def test_a_model_of_the_hub(cache: Path, tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("hf://owner/repo/other.tflite", "hf://owner/repo/other.tflite: LocalEntryNotFoundError: "),
+        ("hf://owner/repo/other.tflite", "hf://owner/repo/other.tflite: the Hub cannot be reached ("),
         ("hf://owner/repo", "expected hf://OWNER/REPOSITORY/FILE.tflite, with @REVISION"),
         ("hf:/owner/repo/model.tflite", "expected hf://OWNER"),
         ("hf://", "expected hf://OWNER"),

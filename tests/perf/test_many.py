@@ -113,6 +113,21 @@ def test_an_input_that_changes_while_its_part_runs(rows: Job, monkeypatch: pytes
     assert rows.outdated() == []
 
 
+def test_a_run_that_fails_before_its_first_part_leaves_nothing(
+    rows: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "run", rows.model, "--inputs", *rows.files, "--rows", "--part", 15
+    assert "no device 'none'" in failure(capsys, *words, "--devices", "none", "-o", tmp_path / "a" / "b")
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(ZeroDivisionError), rows.begun():
+        run_part(rows, 1)
+        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), rows.begun():
+        assert rows.missing() == [0, 2, 3]
+        raise ZeroDivisionError
+    assert {path.name for path in Path(rows.folder).iterdir()} == {"job.json", rows.path(1).name}
+
+
 def test_a_folder_of_another_job_is_refused(rows: Job) -> None:
     rows.begin()
     with pytest.raises(ModelError, match="parts of another job \\(part differ\\)"):

@@ -140,6 +140,14 @@ def test_a_program_is_checked() -> None:
     assert [row.reason for row in device.rows[1:3]] == ["no kernel of FLOOR", "killed by signal 6"]
 
 
+@pytest.mark.parametrize(
+    ("command", "said"), [("nosuch", "there is no such program"), ("", "there is no such"), ("'a b", "No closing quot")]
+)
+def test_a_program_that_is_not_there(command: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--replay", some("NEG"), "--command", command]) == 1
+    assert f"LiteclError: {command!r}: {said}" in capsys.readouterr().err
+
+
 @pytest.mark.nightly
 def test_known_faults_of_litert_do_not_count(tmp_path: Path) -> None:
     """A loop is reduced to itself."""

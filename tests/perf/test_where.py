@@ -272,6 +272,18 @@ def test_a_compiler_may_compute_what_follows_from_sizes() -> None:
     assert [place.verdicts["r"].status for place in places.where(built, known, ["r"])] == [UNKNOWN, UNKNOWN, LEFT]
 
 
+@pytest.mark.parametrize(
+    ("message", "status"), [("not static", UNKNOWN), ("No translator found for MUL node.", REFUSES)]
+)
+def test_a_runtime_may_know_an_operand_that_follows_from_constants(message: str, status: str) -> None:
+    g = Graph()
+    x, weights = g.input((2, 3)), g.op(NEG, [g.const(randn(RNG, 2, 3))], NoOptions())
+    built = model(g.build(g.op(MUL, [x, weights], MulOptions())))
+    seen = replace(_SEEN, kind=str(kind_of(built.subgraphs[0], built.subgraphs[0].nodes[1])), refused=message)
+    known = Table().with_runtime(Runtime("r", "r", "1", "", "", 1), recorded([(seen, False)]))
+    assert places.where(built, known, ["r"])[1].verdicts["r"].status == status
+
+
 def test_nodes_are_cut_out_of_a_model() -> None:
     built = _two((2, 3), (3,), ActivationFunctionType.NONE)
     first, second = specimens.of_model(write(built), "a")

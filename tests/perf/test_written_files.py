@@ -9,7 +9,9 @@ import pytest
 
 from litecl.cli import main
 from litecl.interpreter import whole_files
+from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.whole_files import TEMPORARY, whole_file
+from litecl.perf.feeds import save_outputs
 from support.command import small_model
 
 EARLIER = b"an earlier file of the user's"
@@ -82,3 +84,10 @@ def test_errors_of_writing_name_the_file(tmp_path: Path, limit: int, private: bo
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert caught.value.filename == str(tmp_path / "out") and caught.value.errno
         assert not [*tmp_path.iterdir()]
+
+
+def test_outputs_that_cannot_be_written_leave_no_folder(tmp_path: Path) -> None:
+    values = {"a": np.zeros(3, np.float32), "b": np.array([b"text"], object)}
+    with pytest.raises(LiteclError, match="'b' holds strings"):
+        save_outputs([{"name": name} for name in values], [*values.values()], tmp_path / "new" / "outputs")
+    assert not [*tmp_path.iterdir()]

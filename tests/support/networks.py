@@ -1,4 +1,4 @@
-"""MobileNetV2, ResNet-50, EfficientNet-B0 and BERT's encoder with random weights, layer by layer."""
+"""MobileNets, ResNet-50, EfficientNet-B0 and BERT's encoder with random weights, layer by layer."""
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from litecl.interpreter.schema import ActivationFunctionType
 from litecl.perf.models.layers import MOBILENET_V2, Layers
 
 _NONE, _RELU, _RELU6 = ActivationFunctionType.NONE, ActivationFunctionType.RELU, ActivationFunctionType.RELU6
+# Output channels and stride of MobileNetV1's blocks (Howard et al., 2017, table 1).
+_MOBILENET_V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
 # Channels within, blocks and first stride of ResNet-50's stages (He et al., 2015, table 1).
 _RESNET_50 = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 # Expansion, output channels, repeats, first stride and size of EfficientNet-B0's blocks (Tan and Le, 2019, table 1).
@@ -30,6 +32,15 @@ _EFFICIENTNET_B0 = (
 )
 _SQUEEZED = 4  # the channels of a block's input for one of its squeeze
 _EPSILON = np.float32(1e-12)
+
+
+def mobilenet_v1(size: int = 224, batch: int = 1) -> bytes:
+    """MobileNetV1 0.25, with a fourth of the channels, without its softmax."""
+    layers = Layers()
+    x = layers.conv(layers.graph.input((batch, size, size, 3)), 8, 3, 2, _RELU)
+    for channels, stride in _MOBILENET_V1:
+        x = layers.conv(layers.depthwise(x, stride, _RELU), channels // 4, activation=_RELU)
+    return layers.file(layers.dense(layers.mean(x), 1000))
 
 
 def mobilenet_v2(size: int = 224, batch: int = 1) -> bytes:

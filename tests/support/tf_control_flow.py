@@ -101,6 +101,11 @@ def _words_until_a_stop(x: Any) -> Any:
     return words.stack()
 
 
+def _array_scattered(x: Any) -> Any:
+    array = tf.TensorArray(tf.float32, 6, element_shape=(4,)).write(5, x[0])
+    return array.scatter([2, 0, 1], x).stack()
+
+
 def _array_of_matrices(x: Any) -> Any:
     made = tf.TensorArray(tf.float32, 0, dynamic_size=True)
     for i in tf.range(3):
@@ -217,6 +222,7 @@ CONTROL_FLOW = (
     TfFunction("array that grows anywhere", _array_that_grows_anywhere, _ANY_STEPS),
     TfFunction("array written at once", _array_written_at_once, _MATRIX),
     TfFunction("words until a stop", _words_until_a_stop, _MATRIX, autograph=True),
+    TfFunction("array scattered", _array_scattered, _MATRIX),
     TfFunction("array of matrices", _array_of_matrices, _MATRIX, autograph=True),
     TfFunction("array of matrices of any size", _array_of_matrices, _OPEN, autograph=True),
     TfFunction("list resized", _list_resized, _MATRIX),

@@ -67,6 +67,31 @@ def _array(x: Any) -> Any:
     return v1.while_loop(lambda i, *rest: i < 5, body, [0, x[0], tf.TensorArray(tf.float32, 5)])[2].stack()
 
 
+def _array_that_grows(x: Any) -> Any:
+    array = tf.TensorArray(tf.float32, 1, dynamic_size=True, element_shape=(4,))
+    steps = tf.shape(x)[0]
+    return v1.while_loop(lambda i, _: i < steps, lambda i, a: (i + 1, a.write(i, x[i] + 1)), [0, array])[1].stack()
+
+
+def _array_in_parts(x: Any) -> Any:
+    array = tf.TensorArray(tf.float32, 6, clear_after_read=False).unstack(loop(x))
+    return tf.concat([array.gather(tf.range(0, 3)), array.gather(tf.range(0, 6, 2)), array.stack()], 0)
+
+
+def _array_scattered(x: Any) -> Any:
+    """Into a longer array, over what was written before, and in a loop."""
+    array, y = tf.TensorArray(tf.float32, 6, element_shape=(4,)), loop(x)
+    written = array.write(5, y[0]).write(3, y[1]).scatter([2, 0, 1], y).gather([0, 1, 2, 3, 5])
+    longer = tf.TensorArray(tf.float32, 6, element_shape=(4,)).scatter([2, 0, 1], y).stack()
+    in_turn = tf.TensorArray(tf.float32, 6, element_shape=(4,))
+    in_turn = v1.while_loop(lambda i, _: i < 2, lambda i, a: (i + 1, a.scatter(3 * i + [2, 0, 1], x)), [0, in_turn])[1]
+    return tf.concat([written, longer, in_turn.stack()], 0)
+
+
+def _array_split(x: Any) -> Any:
+    return tf.TensorArray(tf.float32, 3, infer_shape=False).split(loop(x), [2, 2, 2]).read(1)
+
+
 def _recurrent(x: Any) -> Any:
     """An LSTM as ``dynamic_rnn`` writes it."""
     by_time = tf.transpose(x, [1, 0, 2])
@@ -92,6 +117,10 @@ GRAPHS: tuple[tuple[Callable[[Any], Any], tuple[int | None, ...]], ...] = (
     (_branches_in_turn, (None, 4)),
     (_nested, (3, 4)),
     (_array, (5, 4)),
+    (_array_that_grows, (None, 4)),
+    (_array_in_parts, (6, 4)),
+    (_array_scattered, (3, 4)),
+    (_array_split, (6, 4)),
     (_recurrent, (None, 5, 4)),
     (_recurrent, (2, None, 4)),
 )

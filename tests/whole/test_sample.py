@@ -1,5 +1,6 @@
 """``litecl sample``: the model knows unseen digits, by LiteRT too."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from litecl import Generator, sample
 from litecl.cli import main
 from litecl.generate import litertlm
 from litecl.sample.digits import draw
-from support.command import data
+from support.command import data, failure
+from support.full_disk import full_disk
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +96,14 @@ def test_its_language_model_in_litert(made: sample.Sample) -> None:
     given["mask"][..., 1:] = -np.inf
     assert expected is not None
     np.testing.assert_allclose(runner(**given)["logits"].reshape(-1), expected[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("most_bytes", [1000, 100_000])  # the first file, and a later one
+def test_a_full_disk_leaves_no_folder(most_bytes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with full_disk(most_bytes):
+        failed = failure(capsys, "sample", tmp_path / "a" / "b")
+    assert re.match(rf"OSError: {tmp_path}/a/b/\w+\.(tflite|npz): File too large", failed)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_files_of_others_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

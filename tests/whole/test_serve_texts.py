@@ -21,7 +21,7 @@ from litecl.cli.commands import serve
 from litecl.cli.commands.serve import _listening
 from litecl.generate.model import LanguageModel
 from litecl.interpreter.errors import DelegateError, ModelError
-from litecl.serve.completions import asked_of
+from litecl.serve.completions import Refused, asked_of
 from litecl.serve.json_replies import JsonReplies
 from support import tokenizers
 from support.chat_models import chat_model
@@ -318,6 +318,55 @@ def test_json_follows_thinking(path: Path, generator: Generator, tmp_path: Path)
     assert 1 <= allowed.sum() < 5
 
 
+TOOLS: list[Any] = [
+    {"type": "function", "function": {"name": "f", "description": "x", "parameters": SCHEMA}},
+    {"type": "function", "function": {"name": "g-2"}},
+]
+NAMED = {"type": "function", "function": {"name": "f"}}
+
+
+@pytest.mark.parametrize("marks", ["<tool_call>", "[TOOL_CALLS]", '"parameters"'])
+@pytest.mark.parametrize("special", [False, True], ids=["texts", "tokens"])
+def test_required_calls(path: Path, tmp_path: Path, marks: str, special: bool) -> None:
+    """Of a model that knows nothing of tools, whatever the seed, as each family writes them; marks may be tokens."""
+    pytest.importorskip("llguidance", reason="litecl[json] is not installed")
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(tokenizers.hugging_face().decode())
+    if special:
+        tokenizer.add_special_tokens(["<tool_call>", "</tool_call>", "[TOOL_CALLS]"])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    tokenizers.write_config(tmp_path)
+    (tmp_path / "tools.jinja").write_text(f"{{{{ messages[0].content }}}}{{# {marks} tools #}}")
+    made = Generator(path, cpu=True, tokenizer=tmp_path / "tokenizer.json", template=tmp_path / "tools.jinja")
+    with serving_here() as serve:
+        client = serve(text_app.text_app(made, text_app.TextServing("lm"))[0])
+        asked: dict[str, Any] = {"tools": TOOLS, "max_tokens": 120, "temperature": 3, "n": 12, "seed": 2}
+        for tool_choice, names in (("required", {"f", "g-2"}), (NAMED, {"f"})):
+            choices = answered(client, tool_choice=tool_choice, **asked)["choices"]
+            assert {(each["finish_reason"], each["message"]["content"]) for each in choices} == {("tool_calls", None)}
+            calls = [call["function"] for each in choices for call in each["message"]["tool_calls"]]
+            assert len(calls) == 12 and {each["name"] for each in calls} == names
+            for each in calls:
+                arguments = json.loads(each["arguments"])
+                assert arguments.keys() == (SCHEMA["properties"].keys() if each["name"] == "f" else set())  # type: ignore[attr-defined]
+        deltas = [each["choices"][0]["delta"] for each in events(client, tool_choice=NAMED, **asked | {"n": 1})]
+        assert [each["tool_calls"][0]["function"] for each in deltas if "tool_calls" in each] == calls[:1]
+        assert not any(each.get("content") for each in deltas)
+
+
+@pytest.mark.parametrize("marks", ["<start_function_call>", "<tool_call> <function=", "[TOOL_CALLS] [ARGS]", ""])
+def test_calls_that_are_not_written_in_json_cannot_be_required(
+    path: Path, generator: Generator, tmp_path: Path, marks: str
+) -> None:
+    (tmp_path / "tools.jinja").write_text(f"{{{{ messages[0].content }}}}{{# {marks} tools #}}")
+    other = Generator(path, cpu=True, template=tmp_path / "tools.jinja")
+    with pytest.raises(Refused, match='tool_choice: expected "auto" or "none", as this model does not write its calls'):
+        JsonReplies(other).mask_of_calls({"f": SCHEMA}, other.chat_prompt("cat", tools=TOOLS))
+    with pytest.raises(Refused, match='of the type "object" for the arguments of f'):
+        JsonReplies(generator).mask_of_calls({"f": {"type": "string"}}, generator.chat_prompt("cat", tools=TOOLS))
+
+
 def test_json_without_its_package(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "llguidance", None)
     status, answer = client.post(ASKED | {"response_format": {"type": "json_object"}}, CHAT)
@@ -393,6 +442,21 @@ def test_openais_client(client: Client, generator: Generator, scripted: Callable
     assert choice.finish_reason == "tool_calls" and choice.message.tool_calls[0].function.arguments == '{"x": 1}'
 
 
+def test_openais_client_requires_a_call(client: Client) -> None:
+    """By Pydantic models, and as a text: the model has random weights."""
+    openai = pytest.importorskip("openai")
+    pytest.importorskip("llguidance", reason="litecl[json] is not installed")
+    api = openai.OpenAI(base_url=f"{client.address}/v1", api_key="none", max_retries=0)
+    for tool_choice in ("required", NAMED):
+        asked: Any = {"model": "lm", "messages": [USER], "tools": TOOLS[:1], "tool_choice": tool_choice}
+        (choice,) = api.chat.completions.create(**asked).choices
+        (call,) = choice.message.tool_calls
+        assert (choice.finish_reason, call.function.name) == ("tool_calls", "f")
+        assert type(json.loads(call.function.arguments)["é"]) is bool
+    with pytest.raises(openai.BadRequestError, match="of one of"):
+        api.chat.completions.create(**asked | {"tool_choice": {"type": "function", "function": {"name": "h"}}})
+
+
 @pytest.mark.parametrize(
     ("route", "fields", "status", "param", "said"),
     [
@@ -423,7 +487,10 @@ def test_openais_client(client: Client, generator: Generator, scripted: Callable
         (CHAT, {"response_format": {"type": "json_object"}, "tools": [{}]}, 400, "response_format", "without tools"),
         (CHAT, {"messages": [{**USER, "content": "\ud800"}]}, 400, None, r"a text of Unicode, got '\ud800' at 2"),
         (CHAT, {"\ud800": 1}, 400, "?", "?: this server has no such option"),
-        (CHAT, {"tool_choice": "required"}, 400, "tool_choice", "has no such option"),
+        (CHAT, {"tool_choice": "required"}, 400, "tool_choice", "of one of []"),
+        (CHAT, {"tool_choice": "any", "tools": TOOLS}, 400, "tool_choice", 'expected "auto", "none", "required"'),
+        (CHAT, {"tool_choice": NAMED, "tools": TOOLS[1:]}, 400, "tool_choice", "of one of ['g-2']"),
+        (CHAT, {"tool_choice": NAMED, "tools": [{}]}, 400, "tools", "tools[0]: expected"),
         (CHAT, {"modalities": ["audio"]}, 400, "modalities", "has no such option"),
         (CHAT, {"nosuch": 1}, 400, "nosuch", "has no such option"),
         (TEXT, {}, 400, "prompt", "expected the key 'prompt'"),
@@ -520,6 +587,27 @@ def test_a_client_that_leaves(serving: Callable[..., Client], monkeypatch: pytes
     assert steps[0] < 40
     monkeypatch.undo()
     assert answered(client)["usage"]["completion_tokens"] == 6
+
+
+def test_a_client_that_leaves_while_its_prompt_is_read(
+    serving: Callable[..., Client], generator: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which takes several steps: the rest is left out."""
+    read, opened, run = list[int](), threading.Event(), LanguageModel.run
+
+    def held(model: LanguageModel, tokens: list[int], *given: Any) -> Any:
+        read.append(len(tokens))
+        opened.wait(20)
+        return run(model, tokens, *given)
+
+    monkeypatch.setattr(LanguageModel, "run", held)
+    client = serving(sessions=1)
+    with _left_open(client, {**ASKED, "messages": [{**USER, "content": "cat " * 30}]}):
+        _wait_for(lambda: bool(read))
+    _wait_for(lambda: 'code="499"} 1' in client.get("/metrics"))
+    opened.set()
+    assert answered(client)["usage"]["completion_tokens"] == 6
+    assert sum(read) <= read[0] + len(generator.encode(generator.chat_prompt([USER]).text)) + 6
 
 
 def test_a_client_that_leaves_before_its_stream_begins(

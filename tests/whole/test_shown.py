@@ -11,6 +11,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 import litecl
+from litecl.compiled_model import CompiledModel
 from litecl.converter import Converter, Quantization
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.diff import diff_models
@@ -95,6 +96,15 @@ def test_a_notebook_shows_it(make: Callable[[], Any], cell: str) -> None:
     tags = Tags(make()._repr_html_())
     assert tags.seen <= {"style", "div", "p", "table", "tr", "th", "td", "details", "summary", "br"}
     assert not cell or [row for row in tags.rows if cell in row]
+
+
+def test_compiled_models_and_buffers_say_what_they_are() -> None:
+    with CompiledModel.from_buffer(write(classifier())) as model:
+        assert "nodes on the device>" in repr(model)
+        (buffer,) = model.create_input_buffers(0)
+        assert repr(buffer) == f"<TensorBuffer: float32{[*buffer.shape]}>"
+        buffer.destroy()
+    assert (repr(model), repr(buffer)) == ("<CompiledModel: closed>", "<TensorBuffer: destroyed>")
 
 
 def test_details_have_the_keys_and_types_that_they_declare() -> None:

@@ -92,7 +92,7 @@ class ListNode:
         return self.emit("Reshape", [scalar, self.const([1])], _INT32, (1,))
 
     def zeros(self, length: Value, extents: Sequence[Extent], type_: TensorType) -> Value:
-        """Return a list of zeros."""
+        """Return a list of zeros, or of empty texts."""
         sizes = [self.const(e) if isinstance(e, int) else self.size(*e) for e in extents]
         shape = tuple(None if d.data is None else int(d.data) for d in (length, *sizes))
         dims = (
@@ -100,7 +100,8 @@ class ListNode:
             if None not in shape
             else self.emit("Pack", [length, *sizes], _INT32, (len(shape),), axis=0, N=len(shape))
         )
-        return self.emit("Fill", [dims, constant(np.zeros((), type_.dtype))], type_, shape)
+        blank = np.array(b"", object) if type_ is TensorType.STRING else np.zeros((), type_.dtype)
+        return self.emit("Fill", [dims, constant(blank)], type_, shape)
 
     def error(self, why: str) -> ConversionError:
         """Return an error that names the operator."""

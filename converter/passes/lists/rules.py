@@ -146,17 +146,26 @@ def _split(a: ListNode) -> list[Value]:
 
 def _scatter(a: ListNode) -> list[Value]:
     x, indices = a.node.input(0), a.node.input(1)
-    size = a.node.input(3).data if len(a.node.inputs) > 3 else None
-    if indices.data is not None and x.shape is not None and indices.data.tolist() == list(range(x.shape[0] or 0)):
+    size = a.node.input(3) if len(a.node.inputs) > 3 else a.const(-1)
+    rows = None if x.shape is None else x.shape[0]
+    counts = _counts_rows(indices, x) if indices.data is None else indices.data.tolist() == list(range(rows or 0))
+    if counts and (size.data is None or rows is None or int(size.data) <= rows):
         return [x]
-    if _counts_rows(indices, x):
-        return [x]
-    if indices.data is None or x.shape is None or None in x.shape[1:]:
-        raise a.error("the indices that it writes to are not constant")
-    length = max(int(indices.data.max(initial=-1)) + 1, -1 if size is None else int(size))
+    if indices.data is None or size.data is None or x.shape is None or None in x.shape[1:]:
+        raise a.error("the indices that it writes to, or the length of its list, are not constant")
+    length = max(int(indices.data.max(initial=-1)) + 1, int(size.data))
     shape = (length, *x.shape[1:])
     where = a.const(indices.data.reshape(-1, 1))
     return [a.emit("ScatterNd", [where, x, a.const(shape)], x.type, shape)]
+
+
+def _scatter_into(a: ListNode) -> list[Value]:
+    dense, x, indices = a.dense, a.node.input(1), a.int32(a.node.input(2))
+    length = (dense.shape or (None,))[0]
+    if indices.data is not None and length is not None and int(indices.data.max(initial=-1)) >= length:
+        raise a.error("it writes past the end")
+    where = a.emit("ExpandDims", [indices, a.const(1)], _INT32, (*(indices.shape or (None,)), 1))
+    return [a.emit("TensorScatterUpdate", [dense, where, x], dense.type, dense.shape)]
 
 
 def _counts_rows(indices: Value, x: Value) -> bool:
@@ -190,6 +199,7 @@ LIST_RULES: Mapping[str, Callable[[ListNode], list[Value]]] = {
     "TensorListGather": lambda a: [a.pick(a.dense, a.int32(a.node.input(1)))],
     "TensorListScatter": _scatter,
     "TensorListScatterV2": _scatter,
+    "TensorListScatterIntoExistingList": _scatter_into,
     "TensorListConcatV2": _concat,
     "TensorListConcat": _concat,
     "TensorListSplit": _split,

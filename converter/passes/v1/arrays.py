@@ -14,13 +14,12 @@ _PASS_ON = ("Enter", "Merge", "Switch", "Exit", "NextIteration", "Identity", GAT
 
 def raise_arrays(function: Function) -> None:
     """Replace every array operator by a list operator."""
-    arrays = [node for node in function.nodes if node.op == "TensorArrayV3"]
-    if not arrays:
+    if not any(node.op == "TensorArrayV3" for node in function.nodes):
         return
-    for node in list(function.nodes):
-        rule = _RULES.get(node.op_name)
-        if rule is not None:
-            rule(node)
+    for op, rule in _RULES.items():
+        for node in function.nodes:
+            if node.op == op:
+                rule(node)
     _mark_lists(function)
 
 
@@ -43,6 +42,13 @@ def _become(node: Node, op: str, inputs: list[Value], element: TensorType | None
     node.become(op, inputs, {"element_dtype": element, **attrs})
 
 
+def _array(handle: Value) -> Node | None:
+    """Return the TensorArrayV3 of a handle, which loops and branches may pass on."""
+    while handle.producer is not None and handle.producer.op in _PASS_ON:
+        handle = handle.producer.input(0)
+    return handle.producer
+
+
 def _reserve(node: Node) -> None:
     shape = node.attrs["element_shape"]
     dims = np.array(-1, np.int32) if shape is None else np.array([-1 if d is None else d for d in shape], np.int32)
@@ -59,10 +65,10 @@ def _reserve(node: Node) -> None:
 
 
 def _write(node: Node) -> None:
-    _, index, item, flow = node.inputs
-    assert index is not None and item is not None and flow is not None
+    array, index, item, flow = _array(node.input(0)), node.input(1), node.input(2), node.input(3)
+    grows = array is not None and bool(array.attrs.get("dynamic_size"))
     node.output.type = TensorType.VARIANT
-    _become(node, "TensorListSetItem", [flow, index, item], item.type, resize_if_index_out_of_bounds=False)
+    _become(node, "TensorListSetItem", [flow, index, item], item.type, resize_if_index_out_of_bounds=grows)
 
 
 def _read(node: Node) -> None:
@@ -70,22 +76,47 @@ def _read(node: Node) -> None:
 
 
 def _gather(node: Node) -> None:
-    indices = node.input(1).producer
-    whole = indices is not None and indices.op == "Range" and _is_zero(indices.input(0))
-    if whole:
+    if _is_whole(node):
         _become(node, "TensorListStack", [node.input(2)], node.output.type)
     else:
         _become(node, "TensorListGather", [node.input(2), node.input(1)], node.output.type)
 
 
-def _is_zero(value: Value) -> bool:
-    return value.data is not None and not value.data.any()
+def _is_whole(gather: Node) -> bool:
+    """Return whether indices are range(0, size), as TensorArray.stack writes them."""
+    indices, array = gather.input(1).producer, _array(gather.input(0))
+    if indices is None or indices.op != "Range" or array is None:
+        return False
+    start, limit, step = indices.input(0), indices.input(1), indices.input(2)
+    if not (_is(start, 0) and _is(step, 1)):
+        return False
+    length = limit.producer
+    if length is not None and length.op == "TensorArraySizeV3":
+        return _array(length.input(0)) is array and length.input(1) is gather.input(2)
+    size = array.input(0)
+    return not array.attrs.get("dynamic_size") and (
+        limit is size or (size.data is not None and _is(limit, int(size.data)))
+    )
+
+
+def _is(value: Value, number: int) -> bool:
+    return value.data is not None and int(value.data) == number
 
 
 def _scatter(node: Node) -> None:
-    item = node.input(2)
+    _, indices, item, flow = (node.input(i) for i in range(4))
+    array = flow.producer
     node.output.type = TensorType.VARIANT
-    _become(node, "TensorListScatter", [item, node.input(1)], item.type)
+    if array is not None and array.op == "TensorArrayV3":  # nothing is in it yet
+        unknown = constant(np.array(-1, np.int32))
+        _become(node, "TensorListScatterV2", [item, indices, unknown, array.input(0)], item.type)
+    else:
+        _become(node, "TensorListScatterIntoExistingList", [flow, item, indices], item.type)
+
+
+def _split(node: Node) -> None:
+    node.output.type = TensorType.VARIANT
+    _become(node, "TensorListSplit", [node.input(1), constant(np.array(-1, np.int32)), node.input(2)], None)
 
 
 def _concat(node: Node) -> None:
@@ -96,12 +127,13 @@ def _size(node: Node) -> None:
     _become(node, "TensorListLength", [node.input(1)], None)
 
 
-_RULES: Mapping[str, Callable[[Node], None]] = {
-    "TensorArrayV3": _reserve,
+_RULES: Mapping[str, Callable[[Node], None]] = {  # in order: the others look at sizes and arrays
     "TensorArrayWriteV3": _write,
     "TensorArrayReadV3": _read,
     "TensorArrayGatherV3": _gather,
     "TensorArrayScatterV3": _scatter,
+    "TensorArraySplitV3": _split,
     "TensorArrayConcatV3": _concat,
     "TensorArraySizeV3": _size,
+    "TensorArrayV3": _reserve,
 }

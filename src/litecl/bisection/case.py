@@ -10,7 +10,7 @@ from litecl.bisection.find import Bisection
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.whole_files import put, whole_file
+from litecl.interpreter.whole_files import whole_folder
 from litecl.perf.feeds import labels
 
 _MODEL, _INPUTS, _EXPECTED = "case.tflite", "inputs.npz", "expected.npz"
@@ -23,18 +23,17 @@ def write_case(found: Bisection, folder: Path) -> list[Path]:
     """
     if found.fault is None:
         raise ModelError(f"expected a fault to write, and the verdict is {found.verdict}")
-    folder.mkdir(parents=True, exist_ok=True)
     content = write(found.fault.model)
-    put(folder / _MODEL, content)
     interpreter = Interpreter(model_content=content)
     named = (
         (_INPUTS, interpreter.get_input_details(), found.fault.inputs),
         (_EXPECTED, interpreter.get_output_details(), found.fault.expected),
     )
-    for name, details, values in named:
-        arrays: dict[str, Any] = dict(zip(labels(details), values, strict=True))
-        with whole_file(folder / name) as file:
-            np.savez(file, **arrays)
+    with whole_folder(folder) as new:
+        new(_MODEL).write(content)
+        for name, details, values in named:
+            arrays: dict[str, Any] = dict(zip(labels(details), values, strict=True))
+            np.savez(new(name), **arrays)
     return [folder / name for name in (_MODEL, _INPUTS, _EXPECTED)]
 
 

@@ -8,6 +8,7 @@ from litecl.cli.classes import Labels
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.whole_files import whole_file
+from litecl.jobs.given import pixels_of
 
 _DETECTOR = "TFLite_Detection_PostProcess"
 _BACKGROUND = ("???", "background")  # names of a leading background class, which detected classes skip
@@ -49,14 +50,10 @@ def _object(labels: Labels | None, index: int) -> str:
 def draw(image: Path, boxes: Sequence[Detection], output: Path) -> None:
     """Write an image with boxes and names. Raises ModelError without Pillow, or for a file that isn't an image."""
     try:
-        from PIL import Image, ImageDraw, UnidentifiedImageError
+        from PIL import Image, ImageDraw
     except ModuleNotFoundError as error:
         raise ModelError("--draw needs Pillow: pip install 'litecl[images]'") from error
-    try:
-        with Image.open(image) as opened:
-            picture = opened.convert("RGB")
-    except UnidentifiedImageError as error:
-        raise ModelError(f"--draw: {image}: expected an image") from error
+    picture = Image.fromarray(pixels_of(image, "RGB", None))
     pen, (width, height) = ImageDraw.Draw(picture), picture.size
     line = max(2, width // 200)
     for each in reversed(boxes):

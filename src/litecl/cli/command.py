@@ -26,7 +26,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.numbers import TOLD, Numbers
-from litecl.jobs.given import Media, load_inputs
+from litecl.jobs.given import SOUNDS, Media, load_inputs
 from litecl.perf.feeds import Runtime, labels, random_inputs
 
 A_MODEL = "a .tflite file, or hf://OWNER/REPOSITORY/FILE"
@@ -75,8 +75,8 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help="the value of an input: a .npy, .npz or .raw file, an image, a sound (.wav, .flac, .mp3, .ogg), or a "
-        "folder with one per input; may be repeated (default: random)",
+        help="the value of an input: a .npy, .npz or .raw file, an image, a sound "
+        f"({', '.join(SOUNDS)}), or a folder with one per input; may be repeated (default: random)",
     )
     shape_argument(parser, "--shape")
     parser.add_argument(

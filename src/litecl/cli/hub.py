@@ -19,10 +19,21 @@ def fetched(name: str) -> Path:
     if match is None:
         raise ModelFileError(f"{name}: expected hf://OWNER/REPOSITORY/FILE.tflite, with @REVISION if need be")
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ModuleNotFoundError as error:
         raise ModelFileError(f"{name}: files of the Hub need huggingface_hub: pip install 'litecl[hf]'") from error
+    wanted, unreachable = match.groupdict(), None
+    try:  # since hf_hub_download asks a Hub that is out of reach for half a minute
+        get_hf_file_metadata(hf_hub_url(**wanted))
+    except HfHubHTTPError:
+        pass  # an answer, which hf_hub_download knows how to treat
+    except Exception as error:
+        unreachable = error
     try:
-        return Path(hf_hub_download(**match.groupdict()))
-    except Exception as error:  # many kinds, from no network to no such file
+        return Path(hf_hub_download(**wanted, local_files_only=unreachable is not None))
+    except LocalEntryNotFoundError as error:
+        why = f"the Hub cannot be reached ({unreachable or error})"
+        raise ModelFileError(f"{name}: {why}, and its cache on this machine has no such file") from error
+    except Exception as error:  # many kinds, such as no such file
         raise ModelFileError(f"{name}: {type(error).__name__}: {str(error).splitlines()[0]}") from error

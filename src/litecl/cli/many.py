@@ -58,14 +58,14 @@ def many(args: argparse.Namespace) -> Output:
         raise ModelError("--workers: expected --engine ray or --engine dask with it")
     engines.require(args.engine)
     job = _job(args)
-    job.begin()
-    missing = sorted({*job.missing(), *job.outdated()})
-    left = sum(len(job.items(number)) for number in missing)
     start_s, done = time.perf_counter(), []
-    with progress(f"running on {args.workers} of {args.engine}", left) as bar:
-        for part in engines.ENGINES[args.engine](job, missing, args.workers) if missing else ():
-            done.append(part)
-            bar.bar.advance(bar.task, part.inputs)
+    with job.begun():
+        missing = sorted({*job.missing(), *job.outdated()})
+        left = sum(len(job.items(number)) for number in missing)
+        with progress(f"running on {args.workers} of {args.engine}", left) as bar:
+            for part in engines.ENGINES[args.engine](job, missing, args.workers) if missing else ():
+                done.append(part)
+                bar.bar.advance(bar.task, part.inputs)
     data = {
         "folder": job.folder,
         "inputs": job.count,

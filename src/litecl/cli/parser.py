@@ -20,11 +20,10 @@ from litecl.cli.errors import FAILED, discard_output, refuse, tell
 from litecl.cli.outputs import OutputFile, require_apart
 
 _COMMANDS = Path(__file__).parent / "commands"
-_INTERRUPTED = 130  # the shell convention: 128 + SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a subcommand and return the exit code: its own, its code for an error (usually 1), or 130 if interrupted.
+    """Run a subcommand and return the exit code: its own, or its code for an error (usually 1).
 
     Raises SystemExit(2) for wrong usage, and SystemExit(0) after help, which no arguments ask for too. Errors go to
     stderr, and with ``--json`` also to stdout as JSON.
@@ -41,8 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # of a path that no file can have
         tell(error, FAILED, as_json="--json" in given)
         return FAILED
-    except KeyboardInterrupt:
-        return _INTERRUPTED
 
 
 def _run(args: argparse.Namespace, own: argparse.ArgumentParser) -> int:

@@ -1,24 +1,43 @@
 """Flags and figures that commands of language models share."""
 
 import argparse
+import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from litecl.cli.command import device_arguments, device_options, model_file, positive
+from litecl.cli.command import count, device_arguments, device_options, model_file, number, positive
 from litecl.cli.tables import report_data, size
 from litecl.delegate import DelegationReport
 from litecl.delegate.naming import counted
 from litecl.generate.generator import Generator
 from litecl.generate.options import Generation
 
+
+def _bounded(expected: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
+    return partial(number, expected=expected, fits=fits)
+
+
 SAMPLING = (
-    ("--temperature", float, "0 takes the most likely token (default: the file's, else 0)"),
-    ("--top-k", int, "draw from the N most likely tokens"),
-    ("--top-p", float, "draw from the most likely tokens whose probabilities add up to this"),
-    ("--repetition-penalty", float, "a number above 1 makes earlier tokens less likely"),
-    ("--seed", int, "seed of sampling; the same seed gives the same text"),
+    (
+        "--temperature",
+        _bounded("0 or more", lambda value: 0 <= value < math.inf),
+        "0 takes the most likely token (default: the file's, else 0)",
+    ),
+    ("--top-k", positive, "draw from the N most likely tokens"),
+    (
+        "--top-p",
+        _bounded("more than 0, and at most 1", lambda value: 0 < value <= 1),
+        "draw from the most likely tokens whose probabilities add up to this",
+    ),
+    (
+        "--repetition-penalty",
+        _bounded("more than 0", lambda value: 0 < value < math.inf),
+        "a number above 1 makes earlier tokens less likely",
+    ),
+    ("--seed", count, "seed of sampling; the same seed gives the same text"),
 )
 
 
@@ -66,7 +85,7 @@ def sampling_arguments(parser: argparse.ArgumentParser, max_tokens: int) -> None
         "--stop", action="append", default=[], metavar="TEXT", help="end before this text; may be repeated"
     )
     for flag, kind, text in SAMPLING:
-        parser.add_argument(flag, type=kind, metavar="N" if kind is int else "X", help=text)
+        parser.add_argument(flag, type=kind, metavar="N" if kind in (count, positive) else "X", help=text)
 
 
 def read_stdin() -> str:

@@ -6,11 +6,12 @@ the model's order. It exits with 0, or with another code and a reason on stderr 
 """
 
 import shlex
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,16 @@ class Program:
     line: str
     timeout_s: float = 60.0
 
-    @property
+    @cached_property
     def words(self) -> list[str]:
-        """The program and its arguments."""
-        return shlex.split(self.line)
+        """The program and its arguments. Raises LiteclError if there is no such program."""
+        try:
+            words = shlex.split(self.line)
+        except ValueError as error:  # a quote without its end
+            raise LiteclError(f"{self.line!r}: {error}") from error
+        if not words or shutil.which(words[0]) is None:
+            raise LiteclError(f"{self.line!r}: there is no such program, or it cannot be executed")
+        return words
 
     def prepare(self, content: bytes) -> Run:
         """Return a function that runs a model in a process. The function raises Died and LiteclError."""

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 from litecl.generate.lexicon import Lexicon
 from litecl.generate.options import Finish, Generation, Piece, Timing
 from litecl.generate.replies import Part, ReplyFormat, Splitter, ToolCall
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ArgumentError, ModelError, brief
 
 Message = Mapping[str, Any]

@@ -17,7 +17,6 @@ from litecl.generate.model import LanguageModel, requires
 from litecl.generate.options import Generation, Piece
 from litecl.generate.parts import File
 from litecl.generate.session import Prompt, Session
-from litecl.generate.templates import template_source
 from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ArgumentError, ModelError
@@ -89,7 +88,7 @@ class Generator:
             interpret=interpret,
         )
         beside = bundle.template if template is None else Path(template)
-        chat = metadata.template if beside is None else template_source(beside)
+        chat = metadata.template if beside is None else parts.template_source(beside)
         if chat is None and template is not None:
             raise ModelError(f"template: {template} has no chat template")
         reading = _reading(tokenizer, bundle.tokenizer)
@@ -175,9 +174,14 @@ class Generator:
         """Bytes of one session's caches."""
         return self._model.cache_bytes
 
-    def report(self) -> DelegationReport | None:
+    def delegation_report(self) -> DelegationReport | None:
         """Return where nodes run, or None if all run on numpy."""
         return None if self._delegate is None else DelegationReport.of(self._interpreter)
+
+    report = delegation_report  # its shorter name
+
+    def __repr__(self) -> str:
+        return f"<Generator: context of {self.context_length:,} tokens, vocabulary of {self.vocabulary:,}>"
 
     def close(self) -> None:
         """Release the model; its sessions can no longer be used."""

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from litecl.generate import tokenizers
-from litecl.generate.templates import ChatTemplate
 from litecl.generate.text import TextStream
 from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter.errors import MissingExtra, ModelError
+
+if TYPE_CHECKING:
+    from litecl.generate.templates import ChatTemplate
 
 Named = tuple[int, ...] | str  # tokens by number, or one by its text
 
@@ -65,8 +68,10 @@ class Lexicon:
         return self._chat is not None
 
     @cached_property
-    def template(self) -> ChatTemplate:
+    def template(self) -> "ChatTemplate":
         """The template of conversations. Raises ModelError if there is none, or it isn't valid."""
+        from litecl.generate.templates import ChatTemplate  # and with it jinja2, only for conversations
+
         if self._chat is None:
             raise ModelError(
                 "chat: this file has no chat template: give one with Generator(template=FILE) or --template FILE"

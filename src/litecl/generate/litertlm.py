@@ -7,10 +7,10 @@ Layout: https://github.com/google-ai-edge/LiteRT-LM/blob/main/schema/core/litert
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from flatbuffers.table import Table
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.encoding import encode
 from litecl.interpreter.file.flatbuffer import Record, decode

@@ -1,7 +1,6 @@
 """Runs a whole generation in one invoke."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from litecl.generate.sampling import Sampling
 from litecl.generate.signatures import Entry, Role, Step
 from litecl.generate.whole import KEY, STOPS, Lookup, looped
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Model
 
 

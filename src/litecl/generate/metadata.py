@@ -5,11 +5,12 @@ The messages LlmMetadata and ExecutorMetadata of https://github.com/google-ai-ed
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from litecl.generate.lexicon import Named
 from litecl.generate.protobuf import Message
+from litecl.interpreter.dataclass import dataclass
 
 _UNSPECIFIED, _TOP_K, _TOP_P, _GREEDY = range(4)  # sampler types; LiteRT-LM takes the first for _TOP_P
 

@@ -1,11 +1,12 @@
 """The options of a generation, and its result."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Annotated, Any, Literal, Self
 
 from litecl.generate.drawing import MOST
 from litecl.generate.sampling import Sampling
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.html import block, paragraph

@@ -1,22 +1,25 @@
 """Finds the files of a generator, in a bundle or side by side."""
 
 import io
+import json
 import struct
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
 from litecl.generate import litertlm, tokenizers
 from litecl.generate.metadata import Metadata, metadata
 from litecl.generate.tokenizers import Tokenizer
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, brief
 from litecl.interpreter.file import external
 from litecl.interpreter.file.external import Find
 from litecl.interpreter.file.other_formats import described
 from litecl.interpreter.file.reader import content_of
 from litecl.interpreter.file.tables import FILE_IDENTIFIER
+from litecl.interpreter.regular_files import open_regular
 
 _EMBEDDERS = {"embedder": "embeddings", "per_layer_embedder": "per_layer_embeddings"}
 _MODEL = "prefill_decode"
@@ -144,3 +147,21 @@ def _beside(path: Path, content: memoryview) -> Parts:
     names = (path.with_name(name) for name in ("chat_template.jinja", "tokenizer_config.json"))
     template = next((each for each in names if each.is_file()), None)
     return Parts(File(content, external.beside(path, content_of)), embedders, tokenizer, template=template)
+
+
+def template_source(path: Path) -> str | None:
+    """Return the template in a file: in Jinja, or in a ``tokenizer_config.json``, None if that has none.
+
+    Of several the one called "default". Raises ModelError for a file that can't be read.
+    """
+    try:
+        with open_regular(path) as file:
+            text = file.read().decode()
+        if path.suffix != ".json":
+            return text
+        given = json.loads(text).get("chat_template")
+        if isinstance(given, list):
+            given = {each["name"]: each["template"] for each in given}.get("default")
+    except (OSError, ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:
+        raise ModelError(f"chat template: {path} cannot be read ({type(error).__name__}: {error})") from error
+    return given if isinstance(given, str) else None

@@ -1,12 +1,12 @@
 """Quantizes the models of a bundle."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from litecl.converter import Converter
 from litecl.converter.report import ConversionReport
 from litecl.generate import litertlm
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ConversionError
 
 _MAIN = "prefill_decode"

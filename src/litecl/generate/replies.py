@@ -4,10 +4,10 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from litecl.generate.overlap import overlap
+from litecl.interpreter.dataclass import dataclass
 
 Part = Literal["content", "thinking", "tool calls"]
 
@@ -36,10 +36,14 @@ class Marks:
 
 @dataclass(frozen=True)
 class ReplyFormat:
-    """How a model writes its replies. bare: whether a reply that is a JSON object is a call."""
+    """How a model writes its replies. bare: whether a reply that is a JSON object is a call.
+
+    call: how it writes a call, in the notation of Lark, where ``call`` is a JSON object; empty if none is written so.
+    """
 
     marks: tuple[Marks, ...] = ()
     bare: bool = False
+    call: str = ""
 
     @classmethod
     def of(cls, template: str, thinking: Sequence[tuple[str, str]] = (), *, tools: bool) -> "ReplyFormat":
@@ -47,7 +51,10 @@ class ReplyFormat:
         declared = [Marks(start, end, "thinking") for start, end in thinking if start and end]
         known = [each for each in _THINKING if each.end in template] if not declared else declared[:1]
         calls = [each for each in _CALLS if each.start in template][:1] if tools else []
-        return cls((*known[:1], *calls), tools and _BARE in template)
+        bare = tools and _BARE in template
+        in_json = bare or not any(each in template for each in _NOT_JSON)
+        call = "call" if bare else "".join(_WRITTEN.get(each.start, "") for each in calls)
+        return cls((*known[:1], *calls), bare, call if in_json else "")
 
 
 def split(text: str, form: ReplyFormat, within: Part = "content") -> tuple[list[tuple[Part, str]], list[Named]]:
@@ -266,5 +273,11 @@ _CALLS = (
     Marks("```tool_code", "```", "tool calls", _python_calls),  # Gemma 3
     Marks("<|python_tag|>", "", "tool calls", _json_calls),  # Llama 3
 )
+_NOT_JSON = ("<function=", "[ARGS]")  # in templates of Qwen3-Coder and later ones of Mistral, which share marks
+_WRITTEN = {
+    "<tool_call>": r'"<tool_call>" "\n" call "\n" "</tool_call>"',
+    "[TOOL_CALLS]": r'"[TOOL_CALLS]" " "? "[" call "]"',
+}
+"""See ``ReplyFormat.call``."""
 MARKS = tuple({text for each in (*_THINKING, *_CALLS) for text in (each.start, each.end) if text} | {"[ARGS]"})
 """Texts that a tokenizer may have as special tokens, which a reply must keep."""

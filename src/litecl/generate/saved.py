@@ -4,13 +4,14 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Model, Shape
 from litecl.interpreter.records import Misfit, Within, record

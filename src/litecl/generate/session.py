@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, replace
 from operator import index
@@ -57,6 +57,8 @@ class Session:
     Sessions of one generator share its weights; each has its own caches. Use a session in one thread at a time. After
     an error or interrupt, tokens and random numbers are as before the call, apart from pieces that ``stream`` has
     yielded; the model then rereads lost caches.
+
+    go_on: is called before each step that reads a prompt; what it raises ends the call.
     """
 
     def __init__(self, model: LanguageModel, lexicon: Lexicon, defaults: Mapping[str, Any]) -> None:
@@ -72,6 +74,7 @@ class Session:
         self._known: _Known | None = None
         self._stop = 0  # how many of the last tokens ended the text
         self.timing = Timing()
+        self.go_on: Callable[[], None] = lambda: None
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -425,6 +428,7 @@ class Session:
         start = time.perf_counter()
         pieces = self._model.pieces(len(self._tokens) - 1 - self._held, self._held)
         for count in pieces:
+            self.go_on()
             self._run(count)
         if pieces:
             self.timing += Timing(prefill_tokens=sum(pieces), prefill_s=time.perf_counter() - start)

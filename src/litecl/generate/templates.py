@@ -9,11 +9,9 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from math import prod
-from pathlib import Path
 from typing import Any, NoReturn
 
 from jinja2 import TemplateError, TemplateSyntaxError, nodes, pass_context
@@ -23,8 +21,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 from jinja2.utils import Cycler, Joiner, Namespace
 from jinja2.visitor import NodeTransformer
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, brief
-from litecl.interpreter.regular_files import open_regular
 
 _MOST_SOURCE = 1 << 20  # characters of a template
 _BUDGET = 1 << 27  # characters that one rendering may make; what holds elements counts too
@@ -93,24 +91,6 @@ class ChatTemplate:
             raise ModelError(f"chat template: {type(error).__name__}: {brief(str(error))}") from error
         finally:
             _budget.reset(token)
-
-
-def template_source(path: Path) -> str | None:
-    """Return the template in a file: in Jinja, or in a ``tokenizer_config.json``, None if that has none.
-
-    Of several the one called "default". Raises ModelError for a file that can't be read.
-    """
-    try:
-        with open_regular(path) as file:
-            text = file.read().decode()
-        if path.suffix != ".json":
-            return text
-        given = json.loads(text).get("chat_template")
-        if isinstance(given, list):
-            given = {each["name"]: each["template"] for each in given}.get("default")
-    except (OSError, ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:
-        raise ModelError(f"chat template: {path} cannot be read ({type(error).__name__}: {error})") from error
-    return given if isinstance(given, str) else None
 
 
 class _Refusal(Exception):

@@ -4,7 +4,7 @@ Shares the file's constants without copying.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from litecl.generate.builder import Builder
 from litecl.generate.feeding import hidden
 from litecl.generate.signatures import Entry, Role, Step, lookups
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Model, Node, Signature, Subgraph, TensorSpec, reached
 from litecl.interpreter.ops.arg_max import ARG_MAX, ArgMaxOptions

@@ -22,8 +22,8 @@ _RATES = range(1000, 1_000_001)  # accepted sample rates of files, in Hz
 def read_sound(path: Path, rate: int) -> Array:
     """Return a file's sound as float32 samples of -1 to 1 at the given rate, channels averaged.
 
-    Python reads integer .wav files (PCM, 8 to 32 bits); soundfile, if installed, reads float .wav, FLAC, MP3 and Ogg
-    Vorbis. Raises MissingExtra for a file that needs it, and ModelError for a file that is not such a sound.
+    Python reads integer .wav files (PCM, 8 to 32 bits); soundfile, if installed, reads float .wav, FLAC, MP3, Ogg, Opus
+    and AIFF. Raises MissingExtra for a file that needs it, and ModelError for a file that is not such a sound.
     """
     try:
         frames, own_rate = _pcm(path) if path.suffix.lower() == ".wav" else _by_soundfile(path)

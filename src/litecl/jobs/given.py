@@ -16,8 +16,20 @@ from litecl.jobs.audio import Features, as_input, read_sound
 from litecl.jobs.metadata import Normalization, normalization, sample_rate
 from litecl.perf.feeds import Details, labels
 
-SOUNDS = (".wav", ".flac", ".mp3", ".ogg")
+SOUNDS = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".aiff")
 _USUAL, _RATE = 127.5, 16000  # if neither flags nor metadata give it
+_ORIENTATION = 274  # of EXIF
+_TURNS = (
+    "",
+    "",
+    "FLIP_LEFT_RIGHT",
+    "ROTATE_180",
+    "FLIP_TOP_BOTTOM",
+    "TRANSPOSE",
+    "ROTATE_270",
+    "TRANSVERSE",
+    "ROTATE_90",
+)
 _COLOURS = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's modes, by channels
 
 
@@ -128,8 +140,8 @@ def how_read(given: Sequence[str], details: Sequence[Details], media: Media) -> 
 def load_inputs(given: Sequence[str], details: Sequence[Details], media: Media | None = None) -> dict[str, Array]:
     """Load arrays by label for arguments NAME=FILE, or FILE alone if it names its inputs or the model has only one.
 
-    A file is .npy, .npz (arrays by name), raw bytes (.raw, .bin), a sound (.wav, .flac, .mp3, .ogg) or an image; a
-    folder has a file for each input. Raises ModelError for an unknown name or an unreadable file, ShapeError for a
+    A file is .npy, .npz (arrays by name), raw bytes (.raw, .bin), a sound (``SOUNDS``) or an image; a folder has a
+    file for each input. Raises ModelError for an unknown name or an unreadable file, ShapeError for a
     shape that doesn't fit.
     """
     by_label = dict(zip(labels(details), details, strict=True))
@@ -249,7 +261,7 @@ def _raw(path: Path, label: str, detail: Details, media: Media) -> Array:
 def _image(path: Path, label: str, detail: Details, media: Media) -> Array:
     """Load an image in an input's size and channels: [1, height, width, channels], or channels first."""
     first, size, channels = _image_axes(path, label, detail)
-    array = _pixels_of(path, _COLOURS[channels], size)
+    array = pixels_of(path, _COLOURS[channels], size)
     value = media.pixels(detail, channels).of(array.reshape(*array.shape[:2], -1), np.dtype(detail["dtype"]))
     return np.ascontiguousarray(np.moveaxis(value, -1, 0) if first else value)[None]
 
@@ -260,14 +272,18 @@ def _image_axes(path: Path, label: str, detail: Details) -> tuple[bool, tuple[in
     signature = [int(n) for n in detail.get("shape_signature", shape)] or shape
     first = len(shape) == 4 and shape[3] not in _COLOURS and shape[1] in _COLOURS
     if len(shape) != 4 or shape[1 if first else 3] not in _COLOURS:
-        raise ModelError(f"{path}: expected a .npy, .npz, .raw or .bin file for input {label!r} of shape {shape}")
+        others = f".npy, .npz, .raw or .bin file, or a sound ({', '.join(SOUNDS)}),"
+        raise ModelError(f"{path}: expected a {others} for input {label!r} of shape {shape}")
     *_, height, width = shape if first else shape[:3]
     fixed = -1 not in (signature[2:] if first else signature[1:3])
     return first, (width, height) if fixed else None, shape[1 if first else 3]
 
 
-def _pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
-    """Return an image's pixels [height, width(, channels)], resized bilinearly to (width, height)."""
+def pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
+    """Return an image's pixels [height, width(, channels)], resized bilinearly to (width, height).
+
+    Photos are turned as their cameras say; of 16 bits the higher eight count.
+    """
     content = path.read_bytes()
     try:
         from PIL import Image, UnidentifiedImageError
@@ -275,11 +291,18 @@ def _pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
         raise ModelError(f"{path}: images need Pillow: pip install 'litecl[images]'") from error
     try:
         with Image.open(io.BytesIO(content)) as opened:
-            image = opened.convert(mode)
+            opened.load()
+            turn = dict(enumerate(_TURNS)).get(opened.getexif().get(_ORIENTATION))
+            image = opened.transpose(Image.Transpose[turn]) if turn else opened.copy()
     except UnidentifiedImageError as error:
-        raise ModelError(f"{path}: expected a .npy, .npz, .raw or .bin file, or an image") from error
+        raise ModelError(f"{path}: expected a .npy, .npz, .raw or .bin file, or an image that Pillow reads") from error
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise ModelError(f"{path}: a damaged image: {error}") from error
+    if image.mode in ("I", "F"):  # which Pillow would cut off at 255
+        raise ModelError(f"{path}: expected pixels of 8 or 16 bits, got the mode {image.mode}: make it a .npy file")
+    if image.mode.startswith("I;16"):
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    image = image.convert(mode)
     if size is not None and image.size != size:
         image = image.resize(size, Image.Resampling.BILINEAR)
     return np.asarray(image, np.uint8)

@@ -5,8 +5,8 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.file.reader import content_of, read
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.tensor_files import opened
-from litecl.interpreter.whole_files import is_left, whole_file
+from litecl.interpreter.whole_files import is_left, made_folder, whole_file
 from litecl.jobs.given import Media, load_all
 from litecl.predictor import Predictor
 
@@ -78,6 +78,21 @@ class Job:
         written_ns = _written_ns(self.path(number))
         files = self.files if self.rows else (self.files[i] for i in self.items(number))
         return written_ns > 0 and any(_written_ns(file) >= written_ns for file in files)
+
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """Begin, and run parts within; if that raises before the first part is complete, leave nothing."""
+        folder = Path(self.folder)
+        description = folder / "job.json"
+        is_new = not description.exists()
+        with made_folder(folder):
+            try:
+                self.begin()
+                yield
+            except BaseException:
+                if is_new and not any(folder.glob("part-*")):
+                    description.unlink(missing_ok=True)
+                raise
 
     def begin(self) -> None:
         """Describe the job in its folder. Raises ModelError if that is another job's or its description is damaged."""

@@ -20,7 +20,7 @@ from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.interpreter.whole_files import put
+from litecl.interpreter.whole_files import whole_folder
 from litecl.perf.models.build import Graph, model
 from litecl.sample import words
 from litecl.sample.causal_lm import CausalLM
@@ -75,13 +75,13 @@ def write(folder: Path) -> Sample:
         "".join(f"{digit}\n" for digit in unseen.digits).encode(),
         *(language_model, tokenizer, words.config().encode(), written(sections)),
     )
-    folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / name for name in _NAMES]
     for path, content in zip(paths, contents, strict=True):
         if os.path.lexists(path) and not (path.is_file() and path.read_bytes() == content):
             raise FileExistsError(errno.EEXIST, "it is not the sample's, which would replace it", str(path))
-    for path, content in zip(paths, contents, strict=True):
-        put(path, content)
+    with whole_folder(folder) as new:
+        for name, content in zip(_NAMES, contents, strict=True):
+            new(name).write(content)
     return Sample(*paths, shown=int(unseen.digits[0]))
 
 

@@ -1,6 +1,7 @@
 """Requests and answers of OpenAI's protocol for texts and chats: https://platform.openai.com/docs/api-reference."""
 
 import json
+import re
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ from litecl.interpreter.records import Matching, Misfit, Within, record
 
 _MOST_CHOICES, _MOST_STOPS, _MOST_ALTERNATIVES, _MOST_BIASES = 128, 16, 20, 1024
 _IGNORED = ("user", "store", "metadata", "service_tier", "parallel_tool_calls", "safety_identifier", "prompt_cache_key")
+_TOOL = "[A-Za-z0-9_-]{1,64}"  # the name of a tool
+_NO_ARGUMENTS = {"type": "object", "additionalProperties": False}
 _LEAST = -9999.0  # the protocol's log probability of a token that is very unlikely
 _Penalty = Annotated[float, Within(-2, 2)]
 _Biases = Mapping[Annotated[str, Matching("[0-9]{1,9}", "a token's number")], Annotated[float, Within(-100, 100)]]
@@ -88,8 +91,8 @@ class _TextRequest(_Options):
 class Asked:
     """A request. options: of ``Session.stream``, without the seed. alternatives: how many tokens to tell beside each.
 
-    messages, tools, variables: of a chat. schema: of the JSON that replies are to be. prompts: of texts, each a text or
-    tokens.
+    messages, tools, variables: of a chat. schema: of the JSON that replies are to be. calls: the tools of which replies
+    are to call one, with the schemas of their arguments. prompts: of texts, each a text or tokens.
     """
 
     chat: bool
@@ -103,6 +106,7 @@ class Asked:
     tools: Sequence[Any] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, Any] | None = None
+    calls: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     prompts: Sequence[str | Sequence[int]] = ()
 
     def options_of(self, choice: int) -> dict[str, Any]:
@@ -125,8 +129,7 @@ def asked_of(body: bytes | bytearray, name: str, defaults: Mapping[str, Any], *,
     try:
         request = record(kind, given)
     except Misfit as error:
-        field_path, colon, _ = str(error).partition(":")  # else "expected the key 'prompt'"
-        raise Refused(400, str(error), field_path.partition("[")[0] if colon else field_path.split("'")[1]) from error
+        raise Refused(400, str(error), error.field.partition("[")[0]) from error
     if request.model != name:
         detail = f"The model {request.model[:200]!r} does not exist; expected {name!r}"
         raise Refused(404, detail, "model", "model_not_found")
@@ -144,7 +147,6 @@ _UNKNOWN: Mapping[str, Any] = {
     "suffix": bool,
     "echo": bool,
     "best_of": lambda value: value not in (None, 1),
-    "tool_choice": lambda value: value not in (None, "auto", "none"),
     "modalities": lambda value: [*value] != ["text"],
     "reasoning_effort": bool,
 }
@@ -171,7 +173,29 @@ def _chat(request: _ChatRequest, defaults: Mapping[str, Any]) -> Asked:
         tools=tools,
         variables=request.chat_template_kwargs,
         schema=schema,
+        calls=_required(request.tool_choice, tools),
     )
+
+
+def _required(tool_choice: Any, tools: Sequence[Any]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the tools of which a reply must call one, with the schemas of their arguments; none if it need not."""
+    if tool_choice in (None, "auto", "none"):
+        return {}
+    schemas = dict[str, Mapping[str, Any]]()
+    for index, tool in enumerate(tools):
+        function = tool.get("function") if isinstance(tool, dict) else None
+        name, given = (function.get("name"), function.get("parameters")) if isinstance(function, dict) else (None, None)
+        if not isinstance(name, str) or not re.fullmatch(_TOOL, name) or not isinstance(given, dict | None):
+            expected = 'expected {"type": "function", "function": {"name": ..., "parameters": {...}}}'
+            raise Refused(400, f"tools[{index}]: {expected}, with a name as {_TOOL}", "tools")
+        schemas[name] = _NO_ARGUMENTS if given is None else given
+    match tool_choice:
+        case "required" if schemas:
+            return schemas
+        case {"type": "function", "function": {"name": str(name)}} if name in schemas:
+            return {name: schemas[name]}
+    expected = 'expected "auto", "none", "required" or {"type": "function", "function": {"name": ...}}'
+    raise Refused(400, f"tool_choice: {expected}, of one of {[*schemas][:20]}", "tool_choice")
 
 
 def _schema(response_format: Mapping[str, Any]) -> Mapping[str, Any] | None:

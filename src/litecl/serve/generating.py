@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -57,15 +57,18 @@ class Engine:
         loop, events = asyncio.get_running_loop(), asyncio.Queue[Any]()
         left, deadline_s = threading.Event(), time.monotonic() + answer_s
 
-        def tell(event: Any) -> None:
+        def require_wanted() -> None:
             if left.is_set() or time.monotonic() > deadline_s:
                 raise Left
+
+        def tell(event: Any) -> None:
+            require_wanted()
             loop.call_soon_threadsafe(events.put_nowait, event)
 
         def work() -> None:
             try:
                 if not left.is_set():
-                    for event in self._events(asked, usage):
+                    for event in self._events(asked, usage, require_wanted):
                         tell(event)
                 tell(_End)
             except Left:
@@ -96,8 +99,11 @@ class Engine:
     def _ended(self, task: "asyncio.Future[None]") -> None:
         self._under_way -= 1
 
-    def _events(self, asked: Asked, usage: Usage) -> Iterator[Event]:
-        """Yield the pieces of all choices, one choice after another: the later ones find the prompt in the caches."""
+    def _events(self, asked: Asked, usage: Usage, go_on: Callable[[], None]) -> Iterator[Event]:
+        """Yield the pieces of all choices, one choice after another: the later ones find the prompt in the caches.
+
+        go_on: see ``Session``.
+        """
         if asked.chat:
             prompt = self._generator.chat_prompt(asked.messages, tools=asked.tools, variables=asked.variables)
             prompts: list[ChatPrompt | list[int]] = [prompt]
@@ -105,10 +111,13 @@ class Engine:
             prompts = [self._generator.encode(p) if isinstance(p, str) else [*p] for p in asked.prompts]
         for number, each in enumerate(prompts):
             with self._session(each) as session:
+                session.go_on = go_on
                 for choice in range(asked.choices):
                     before = Usage() if choice else usage
                     options = asked.options_of(choice)
-                    if asked.schema is not None and isinstance(each, ChatPrompt):
+                    if isinstance(each, ChatPrompt) and asked.calls:
+                        options["mask"] = self._json.mask_of_calls(asked.calls, each)
+                    elif isinstance(each, ChatPrompt) and asked.schema is not None:
                         options["mask"] = self._json.mask(asked.schema, each)
                     for piece in self._choice(session, each, options, before):
                         usage.generated += len(piece.pieces)

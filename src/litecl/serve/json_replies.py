@@ -1,7 +1,9 @@
-"""Replies in JSON: which tokens a schema lets follow, by the package llguidance."""
+"""Replies in JSON, and calls of tools: which tokens a schema lets follow, by the package llguidance."""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from math import prod
 from types import SimpleNamespace
@@ -12,9 +14,12 @@ import numpy as np
 from litecl.generate import tokenizers
 from litecl.generate.chat import ChatPrompt
 from litecl.generate.generator import Generator
+from litecl.generate.replies import MARKS
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.serve.completions import Refused
+
+Mask = Callable[[Sequence[int], Array], None]
 
 _WRITTEN = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}  # else blanks may never end
 _LAST = 32  # tokens, which are more than any mark has
@@ -29,17 +34,42 @@ class JsonReplies:
     def __init__(self, generator: Generator) -> None:
         self._generator = generator
 
-    def mask(self, schema: Mapping[str, Any], prompt: ChatPrompt) -> Callable[[Sequence[int], Array], None]:
+    def mask(self, schema: Mapping[str, Any], prompt: ChatPrompt) -> Mask:
         """Return the mask of one reply; thinking that the prompt has begun comes first. Raises Refused."""
-        tokenizer, llguidance = self._tokenizer, _llguidance()
-        _require_simple(schema)
-        try:
-            grammar = llguidance.LLMatcher.grammar_from_json_schema(dict(schema), _WRITTEN)
-        except ValueError as error:
-            raise _refused(str(error)) from error
-        matcher = llguidance.LLMatcher(tokenizer, grammar, log_level=0)
+        with _refusing("response_format"):
+            _require_simple(schema)
+            grammar = _llguidance().LLMatcher.grammar_from_json_schema(dict(schema), _WRITTEN)
+            return self._mask(grammar, prompt, "response_format")
+
+    def mask_of_calls(self, calls: Mapping[str, Mapping[str, Any]], prompt: ChatPrompt) -> Mask:
+        """Return the mask of a reply that calls one of these tools. calls: the schema of each one's arguments."""
+        with _refusing("tool_choice"):
+            if not prompt.form.call:
+                raise ValueError('expected "auto" or "none", as this model does not write its calls in JSON')
+            _require_simple({"tools": [*calls.values()]})
+            rules = [f"start: {self._with_tokens(prompt.form.call)}"]
+            rules += [f"call: {' | '.join(f'call_{n}' for n in range(len(calls)))}"]
+            for number, (name, schema) in enumerate(calls.items()):
+                if schema.get("type") != "object":
+                    raise ValueError(f'expected a schema of the type "object" for the arguments of {name}')
+                begin = f'{{"name": "{name}", "{"parameters" if prompt.form.bare else "arguments"}": '
+                rules += [f'call_{number}: {json.dumps(begin)} arguments_{number} "}}"']
+                rules += [f"arguments_{number}: %json {json.dumps({**schema, 'x-guidance': _WRITTEN})}"]
+            return self._mask(_llguidance().LLMatcher.grammar_from_lark("\n".join(rules)), prompt, "tool_choice")
+
+    def _with_tokens(self, rule: str) -> str:
+        """Return a rule with tokens in place of the marks that are tokens: texts don't match special ones."""
+        tokenizer = self._generator.tokenizer
+        for mark in MARKS:
+            last = [] if tokenizer is None else tokenizer.encode(mark, False)[-1:]
+            if tokenizer is not None and last and tokenizers.name(tokenizer, last[0]) == mark:
+                rule = rule.replace(f'"{mark}"', f"<[{last[0]}]>")
+        return rule
+
+    def _mask(self, grammar: str, prompt: ChatPrompt, param: str) -> Mask:
+        matcher = _llguidance().LLMatcher(self._tokenizer, grammar, log_level=0)
         if matcher.is_error():
-            raise _refused(_fault(matcher))
+            raise ValueError(_fault(matcher))
         ends = [each.end for each in prompt.form.marks if each.part == prompt.within == "thinking"]
 
         def mask(tokens: Sequence[int], allowed: Array) -> None:
@@ -51,7 +81,7 @@ class JsonReplies:
                 matcher.consume_token(tokens[-1])
             chosen = np.frombuffer(matcher.compute_logit_bias(), np.uint8)[: len(allowed)]
             if matcher.is_error():  # such as a grammar that becomes too complex
-                raise ModelError(f"response_format: {_fault(matcher)}")
+                raise ModelError(f"{param}: {_fault(matcher)}")
             allowed[:] = False
             allowed[: len(chosen)] = chosen > 0
 
@@ -68,7 +98,7 @@ class JsonReplies:
         library = getattr(self._generator.tokenizer, "library", None)
         ends = [*self._generator.stop_tokens]
         if library is None or not ends:
-            raise _refused("this model has no tokenizer.json or SentencePiece model, or no token that ends a text")
+            raise ValueError("this model has no tokenizer.json or SentencePiece model, or no token that ends a text")
         if hasattr(library, "id_to_piece"):
             source, known = llguidance.TokenizerWrapper(_pieces(library, ends[0])), len(library)
         else:
@@ -76,7 +106,7 @@ class JsonReplies:
         try:
             return llguidance.LLTokenizer(source, n_vocab=max(self._generator.vocabulary, known), eos_token=ends)
         except Exception as error:  # the library raises any
-            raise _refused(f"llguidance can't read this model's tokenizer: {error}") from error
+            raise ValueError(f"llguidance can't read this model's tokenizer: {error}") from error
 
 
 def _pieces(library: Any, end: int) -> Any:
@@ -107,7 +137,7 @@ def _pieces(library: Any, end: int) -> Any:
 
 
 def _require_simple(schema: Mapping[str, Any]) -> None:
-    """Refuse conditions for which llguidance, whose limits don't count them, would take minutes or much memory.
+    """Raise ValueError for conditions that llguidance, whose limits don't count them, takes minutes or much memory for.
 
     Each further pattern of one text doubles both; a multiple takes the square of the number that its digits write, and
     the multiples of one number act as their product.
@@ -115,11 +145,11 @@ def _require_simple(schema: Mapping[str, Any]) -> None:
     parts = [*_parts(schema)]
     joined = any("allOf" in part or (part.keys() & _JOINS and len(part.keys() & _CONDITIONS) > 1) for part in parts)
     if joined and sum(len(part.keys() & _TEXTS) for part in parts) > _MOST_PATTERNS:
-        raise _refused(f"expected at most {_MOST_PATTERNS} patterns and formats in a schema that joins conditions")
+        raise ValueError(f"expected at most {_MOST_PATTERNS} patterns and formats in a schema that joins conditions")
     multiples = [part["multipleOf"] for part in parts if isinstance(part.get("multipleOf"), int | float)]
     states = [int(re.sub(r"e.*|\D", "", str(each)) or 0) for each in multiples]
     if (prod(states) if joined else max(states, default=0)) > _MOST_STATES:
-        raise _refused(
+        raise ValueError(
             f"multipleOf: expected digits of at most {_MOST_STATES}, all multiplied if a schema joins conditions"
         )
 
@@ -143,9 +173,14 @@ def _llguidance() -> Any:
     try:
         import llguidance
     except ModuleNotFoundError as error:
-        raise _refused("JSON needs the package llguidance on the server: pip install 'litecl[json]'") from error
+        raise ValueError("JSON needs the package llguidance on the server: pip install 'litecl[json]'") from error
     return llguidance
 
 
-def _refused(why: str) -> Refused:
-    return Refused(400, f"response_format: {why}", "response_format", "unsupported_parameter")
+@contextmanager
+def _refusing(param: str) -> Iterator[None]:
+    """Refuse a request for a ValueError. param: the field that asks for what can't be."""
+    try:
+        yield
+    except ValueError as error:
+        raise Refused(400, f"{param}: {error}", param, "unsupported_parameter") from error

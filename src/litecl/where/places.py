@@ -8,10 +8,11 @@ from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph
 from litecl.where import edgetpu
 from litecl.where.kinds import Kind, kind_of
-from litecl.where.table import DIFFERS, LEFT, REFUSES, UNKNOWN, Runtime, Table, Verdict, kinds_of, verdict
+from litecl.where.table import DIFFERS, LACKS, LEFT, REFUSES, UNKNOWN, Runtime, Table, Verdict, kinds_of, verdict
 
 _MOST_CHANGES = 2
 _CONSTANTS = "it reads constants alone, which runtimes may compute at once"
+_FOLDED = "refused alone; an operand follows from constants, and a runtime may compute it at once"
 _SIZES = "it follows from fixed sizes, which a compiler may compute at once"
 
 
@@ -48,7 +49,7 @@ def _fixed(graph: Subgraph) -> set[int]:
     """Return the tensors that follow from constants and from the sizes of others."""
     fixed = {ABSENT, *(t for t, spec in enumerate(graph.tensors) if spec.data is not None)}
     for node in graph.nodes:
-        if node.op.name in ("SHAPE", "RANK") or fixed.issuperset(node.inputs):
+        if node.op.name in ("SHAPE", "RANK") or (node.inputs and fixed.issuperset(node.inputs)):
             fixed.update(node.outputs)
     return fixed
 
@@ -70,8 +71,17 @@ def _place(
             verdicts[edgetpu.RUNTIME.name] = edgetpu.verdict(graph, node)
         if node.outputs and {*node.outputs} <= fixed:
             verdicts = {n: Verdict(UNKNOWN, _SIZES) if v.status == LEFT else v for n, v in verdicts.items()}
+        if any(graph.tensors[t].data is None for t in ({*node.inputs} & fixed) - {ABSENT}):
+            verdicts = {n: _unless_folded(v) for n, v in verdicts.items()}
     bad = [name for name, verdict in verdicts.items() if verdict.status in (REFUSES, DIFFERS, LEFT)]
     return Place(subgraph, at, kind, verdicts, {name: changes(table, name, kind) for name in bad})
+
+
+def _unless_folded(verdict: Verdict) -> Verdict:
+    """Return the verdict on a node that the runtime may know with constants for some of its operands."""
+    if verdict.status != REFUSES or verdict.reason.startswith(LACKS):
+        return verdict
+    return replace(verdict, status=UNKNOWN, reason=f"{_FOLDED}: {verdict.reason}")
 
 
 def _shaped(model: Model) -> Model:

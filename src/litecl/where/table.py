@@ -22,7 +22,7 @@ FEWEST = 1000  # numbers to compare before the table says how far results may be
 FAR = 0.1  # relative difference beyond which the table sets no limit
 _HALFWAY = 1e-2  # relative difference where a float halfway between two steps may be quantized to either
 _MESSAGE = 160
-_LACKS = (
+LACKS = (
     "No translator found for ",
     "Didn't find op for builtin opcode ",
     "Encountered unresolved custom op: ",
@@ -163,7 +163,7 @@ class Table:
         for kind, row in self.kinds.items():
             for name, record in row.items():
                 key = name, kind.partition(" ")[0]
-                lacks = record.refused == record.cases and record.message.startswith(_LACKS)
+                lacks = record.refused == record.cases and record.message.startswith(LACKS)
                 messages[key] = record.message if lacks and messages.get(key, record.message) else ""
         return {key: message for key, message in messages.items() if message}
 

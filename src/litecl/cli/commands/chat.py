@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -35,10 +36,12 @@ litecl chat model.tflite --tokenizer tokenizer.json --template chat_template.jin
 """
 PAGE = False
 _NOTE = """\
-Each line is a message. Ctrl-C ends a reply, Ctrl-D the conversation; /reset begins a new one. If stdin is no terminal,
-all of it is one message. Replies go to stdout, thinking and figures to stderr; with --json all is one object on stdout.
+Each line is a message. Ctrl-C ends a reply, Ctrl-D or /exit the conversation; /reset begins a new one. If stdin is no
+terminal, all of it is one message. Replies go to stdout, thinking and figures to stderr; with --json all is one
+object on stdout.
 """
 _PROMPT = "> "
+_KEYS = "/reset begins a new conversation, Ctrl-D or /exit ends it"
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
 
@@ -97,25 +100,33 @@ def _talk(session: Session, messages: list[Any], options: Any) -> None:
     with suppress(ImportError):
         import readline  # noqa: F401  # which lets input() edit a line
     start = len(messages)
+    print(_KEYS, file=sys.stderr)
     while True:
         try:
             text = input(_PROMPT)
         except (EOFError, KeyboardInterrupt):
             print()
             return
-        if text.strip() == "/reset":
-            del messages[start:]
-            continue
-        if not text.strip():
+        command = text.strip()
+        if command == "/exit":
+            return
+        if re.fullmatch(r"|/\w+", command):
+            if command == "/reset":
+                del messages[start:]
+            elif command:
+                print(_KEYS, file=sys.stderr)
             continue
         messages.append({"role": "user", "content": text})
         try:
-            messages.append(_said(session.stream_chat(messages, **options)).message)
+            reply = _said(session.stream_chat(messages, **options))
+            messages.append(reply.message)
+            if reply.finish in ("context", "max_tokens"):
+                print(f"(ended by: {reply.finish})", file=sys.stderr)
         except KeyboardInterrupt:
             print("\n(interrupted: the message is taken back)", file=sys.stderr)
             messages.pop()
         except LiteclError as error:
-            print(visible_lines(f"error: {error}"), file=sys.stderr)
+            print(visible_lines(f"error: {error}\n(the message is taken back; {_KEYS})"), file=sys.stderr)
             messages.pop()
 
 
