@@ -2,7 +2,7 @@
 
 import mmap
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def _in_large_pages(size: int) -> Array:
     return memory[start : start + size]
 
 
-class Constants(Array):
+class Constants(np.ndarray[Any, np.dtype[Any]]):
     """Memory that holds constants alone, so that parts of it may be kept instead of copies."""
 
 

@@ -363,7 +363,6 @@ def _next(lines: Any) -> str:
         (("--prompt", " "), "expected a message, got an empty one"),
         (("--prompt", "x", "--tools", "absent.json"), "--tools: absent.json cannot be read"),
         (("--prompt", "x", "--template", "absent.jinja"), "absent.jinja cannot be read"),
-        (("--prompt", "x", "--temperature", "-1"), "temperature: expected 0 or more"),
     ],
 )
 def test_errors(path: Path, flags: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
