@@ -23,6 +23,7 @@ from litecl.interpreter.ops.unary import RELU
 from litecl.interpreter.schema import TensorType as T
 from support.all_cases import CASES
 from support.micro_models import products, quantization
+from support.scaled_cases import rescaled
 from support.shared import MODELS, needs_shared, rows
 
 needs_tflm = pytest.mark.skipif(find_spec("tflite_micro") is None, reason="tflite-micro is not installed")
@@ -119,6 +120,27 @@ def test_cases(process: list[Executor]) -> None:
     assert not apart
     assert compared > 400
     assert changed == {*RULED} - {"MUL"}
+
+
+@needs_tflm
+@pytest.mark.nightly
+def test_cases_at_other_scales(process: list[Executor]) -> None:
+    """Every such case has tflite-micro's bits with other scales, zero points and elements too."""
+    compared, apart, draw = 0, [], np.random.default_rng(7)
+    for case in (rescaled(case, draw) for case in CASES if _integer(case) and not _is_fault(case)):
+        try:
+            model = case.model()
+            ours, _ = _ours(model, [case.feeds], numbers="tflm")
+        except ModelError:  # division by 0, or a scale that the operator doesn't have
+            continue
+        theirs = _asked(process, write(model), [case.feeds], len(model.subgraphs[0].outputs))
+        if theirs is None:
+            continue
+        compared += 1
+        if not all(map(np.array_equal, ours[0], theirs[0])):
+            apart.append(repr(case))
+    assert not apart
+    assert compared > 300
 
 
 @needs_tflm
