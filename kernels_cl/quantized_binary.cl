@@ -75,11 +75,11 @@ inline intv combine(intv x, intv y, const Scales s, __global const int *reciproc
     const intv headroom = bits > 0 ? 30 - highest_bit(bits) : (intv)31;
     const intv scaled = multiply_high(multiply_high(signed_x << headroom, inverse), (intv)s.c.multiplier);
     const intv places = highest_bit(size) + headroom + (s.c.right - s.c.left);
-    // Beyond 31 places TFLite's builds shift modulo 32.
-    const intv within = divide_by_power_v(scaled, places < 0 ? (intv)0 : (places > 31 ? (intv)31 : places));
+    // Beyond 0 to 31 places TFLite's builds shift modulo 32.
+    const intv within = divide_by_power_v(scaled, places & 31);
     const intv beyond = (scaled >> (places & 31)) + (scaled >= 0 ? (intv)1 : (intv)0);
     const intv endless = dividend > 0 ? (intv)(1 << 24) : (dividend < 0 ? (intv)-(1 << 24) : (intv)0);
-    const intv quotient = size > 0 ? (places < 32 ? within : beyond) : endless;
+    const intv quotient = size > 0 ? ((places & ~31) == 0 ? within : beyond) : endless;
     return clamp_int(quotient + s.bounds.zero, s.bounds.low, s.bounds.high);
 }
 #else

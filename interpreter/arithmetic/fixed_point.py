@@ -60,9 +60,13 @@ def multiply_by_quantized_multiplier(x: Array, multiplier: Multiplier) -> Array:
 
 
 def multiply_wide_by_quantized_multiplier(x: Array, multiplier: Multiplier) -> Array:
-    """Return ``x`` times 15 bits of the factor, for 48-bit ``x``: the sums of 16-bit activations."""
+    """Return ``x`` times 15 bits of the factor, for 48-bit ``x``: the sums of 16-bit activations.
+
+    Shifts count modulo 64, as on x86, where a factor of 2**15 or more makes them negative.
+    """
     total = 15 - multiplier.shift
-    return wrapped((x.astype(np.int64) * reduced(multiplier) + (1 << (total - 1))) >> total)
+    half = np.int64(1) << ((total - 1) & 63)
+    return wrapped((x.astype(np.int64) * reduced(multiplier) + half) >> (total & 63))
 
 
 def wrapped(x: Array) -> Array:

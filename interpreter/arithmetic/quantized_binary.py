@@ -169,15 +169,16 @@ def divide_by_factor(options: Any, a: TensorSpec, b: TensorSpec, output: TensorS
         headroom = fixed_math.leading_zeros(np.where(x < 0, ~x, x)) - 1
         quotient = fixed_point.saturating_rounding_doubling_high_mul(x << headroom, inverse)
         scaled = fixed_point.saturating_rounding_doubling_high_mul(quotient, factor.value)
-        return _shifted_right(scaled, np.maximum(bits + headroom - factor.shift, 0))
+        return _shifted_right(scaled, bits + headroom - factor.shift)
 
     return _kernel(options, (a, b), output, function, total=False)
 
 
 def _shifted_right(x: Array, exponent: Array) -> Array:
-    """Return ``x / 2**exponent``; beyond 31 bits as TFLite's builds do, whose processor shifts modulo 32."""
+    """Return ``x / 2**exponent``; beyond 0 to 31 bits as TFLite's builds do, whose processor shifts modulo 32."""
     far = (x >> (exponent & 31)) + (x >= 0)
-    return np.where(exponent < 32, fixed_point.rounding_divide_by_pot(x, np.minimum(exponent, 31)), far)
+    within = np.minimum(np.maximum(exponent, 0), 31)
+    return np.where(within == exponent, fixed_point.rounding_divide_by_pot(x, within), far)
 
 
 def squared_difference(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:

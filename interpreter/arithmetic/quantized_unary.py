@@ -18,6 +18,8 @@ from litecl.interpreter.op import Inputs, Run
 from litecl.interpreter.schema import TensorType
 
 Bound = Callable[[Any, TensorSpec, TensorSpec], Run]
+Ratio = Callable[..., Multiplier]
+"""``real_ratio`` or ``exact_ratio``."""
 
 QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 BYTES = (TensorType.INT8, TensorType.UINT8)
@@ -28,6 +30,11 @@ def real_ratio(x: TensorSpec, output: TensorSpec, factor: float = 1.0) -> Multip
     """Return ``scale of x * factor / scale of the output``, rounded to float32 as in TFLite's float arithmetic."""
     scale = np.float32(scale_of(x)) * np.float32(factor)
     return fixed_point.quantize_multiplier(np.float32(scale / np.float32(scale_of(output))))
+
+
+def exact_ratio(x: TensorSpec, output: TensorSpec, factor: float = 1.0) -> Multiplier:
+    """Return the same in float64, as tflite-micro does."""
+    return fixed_point.quantize_multiplier(scale_of(x) * np.float64(np.float32(factor)) / scale_of(output))
 
 
 def symmetric(*specs: TensorSpec) -> None:
@@ -58,12 +65,12 @@ def table(function: Callable[[Any, Array], Array]) -> Bound:
     return bound
 
 
-def relu(low: float, high: float) -> Bound:
+def relu(low: float, high: float, ratio: Ratio = real_ratio) -> Bound:
     """Return a clamp between real numbers."""
 
     def bound(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
         symmetric(x, output)
-        multiplier = real_ratio(x, output)
+        multiplier = ratio(x, output)
         x_zero, zero = zero_point_of(x), zero_point_of(output)
         scale = np.float32(scale_of(output))
         ends = np.array([low, high], np.float32) / scale
@@ -76,10 +83,10 @@ def relu(low: float, high: float) -> Bound:
     return bound
 
 
-def leaky_relu(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+def leaky_relu(options: Any, x: TensorSpec, output: TensorSpec, ratio: Ratio = real_ratio) -> Run:
     """Return the kernel: one factor per sign; a negative slope negates after rounding (QuantizeLeakyRelu)."""
     symmetric(x, output)
-    positive, negative = real_ratio(x, output), real_ratio(x, output, abs(options.alpha))
+    positive, negative = ratio(x, output), ratio(x, output, abs(options.alpha))
     sign = -1 if options.alpha < 0 else 1
     x_zero, zero = zero_point_of(x), zero_point_of(output)
 
@@ -110,12 +117,17 @@ def hard_swish(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
         scaled = high_mul(wide, out_value, 16)
         gate = np.clip(wide << max(shift - 1, 0), low, high)
         gate = high_mul(gate, value, 16)
-        gate = np.clip(gate << 1, low, high) if shift > 0 else fixed_point.rounding_divide_by_pot(gate, -shift)
+        gate = np.clip(gate << 1, low, high) if shift > 0 else _divided_16(gate, -shift)
         product = ((gate + (1 << 15)) >> 1) * scaled
         product = np.sign(product) * (np.abs(product) >> 15)
-        return fixed_point.rounding_divide_by_pot(product, -out_shift) + zero
+        return _divided_16(product, -out_shift) + zero
 
     return elementwise(function, output)
+
+
+def _divided_16(x: Array, exponent: int) -> Array:
+    """Return 16-bit ``x / 2**exponent``; beyond 15 bits gemmlowp's mask of the remainder overflows, to -1."""
+    return fixed_point.rounding_divide_by_pot(x, exponent) if exponent < 16 else np.where(x < 0, -1, 1)
 
 
 def _multiplier16(factor: float) -> tuple[int, int]:
@@ -157,16 +169,16 @@ def _interpolated(function: Callable[[Array], Array], x: TensorSpec, output: Ten
     while multiplier <= 32767.0 / 2.0 and shift <= 30:
         multiplier, shift = multiplier * 2.0, shift + 1
     rounding = 1 << shift >> 1
-    return elementwise(lambda q: function((q * int(multiplier) + rounding) >> shift), output)
+    return elementwise(lambda q: function(fixed_point.wrapped(q * int(multiplier) + rounding) >> shift), output)
 
 
-def absolute(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+def absolute(options: Any, x: TensorSpec, output: TensorSpec, ratio: Ratio = real_ratio) -> Run:
     """Return the kernel, which rescales if the scales differ."""
     symmetric(x, output)
     x_zero, zero = zero_point_of(x), zero_point_of(output)
     if scale_of(x) == scale_of(output):
         return elementwise(lambda q: np.abs(q - x_zero) + zero, output)
-    multiplier = real_ratio(x, output)
+    multiplier = ratio(x, output)
     return elementwise(
         lambda q: fixed_point.multiply_by_quantized_multiplier(np.abs(q - x_zero), multiplier) + zero, output
     )
@@ -192,7 +204,12 @@ def rsqrt(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
         largest = np.float32(32767) * np.float32(scale_of(output))
         return lookup.bind(lambda v: np.where(v <= 0, largest, 1 / np.sqrt(v)), x, output)
     root = np.sqrt(np.float32(scale_of(x))) * np.float32(scale_of(output))
-    multiplier = fixed_point.quantize_multiplier(1.0 / np.float64(np.float32(root)))
+    return newton_rsqrt(x, output, 1.0 / float(root))
+
+
+def newton_rsqrt(x: TensorSpec, output: TensorSpec, factor: float) -> Run:
+    """Return the kernel of Newton's iteration, by the factor from it to steps of the output."""
+    multiplier = fixed_point.quantize_multiplier(factor)
     x_zero, zero = zero_point_of(x), zero_point_of(output)
     most = types.limits(output.dtype)[1]
 

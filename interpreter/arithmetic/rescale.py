@@ -178,7 +178,8 @@ def wide(factor: Array, largest: float = np.inf) -> Factor:
     """Return the factor of 64-bit sums."""
     multiplier = fixed_point.quantize_multiplier(factor)
     # 38 bits times 15 fit a float64, and so do 51-bit fractions with the constants added to them; results have 32 bits.
-    if largest >= 2.0**38 or np.max(largest * factor) >= 2.0**31 or multiplier.shift.min() < -36:
+    extreme = multiplier.shift.min() < -36 or multiplier.shift.max() > 14
+    if largest >= 2.0**38 or np.max(largest * factor) >= 2.0**31 or extreme:
         return lambda sums: fixed_point.multiply_wide_by_quantized_multiplier(sums, multiplier)
     reduced = fixed_point.reduced(multiplier)
     fraction_bits = 15 - int(multiplier.shift.min())

@@ -48,7 +48,7 @@ def _bind(options: LogSoftmaxOptions, inputs: Specs, outputs: Sequence[TensorSpe
         raise ModelError(f"expected an output of scale 1/16 and zero point {high}, got {scale:g}, {zero}")
     factor = difference_multiplier(float(fixed_point.scale_of(x)), 1.0)
     least = smallest_difference(int(factor.shift))
-    back = fixed_point.quantize_multiplier((1 << factor.shift) / float(factor.value))
+    back = fixed_point.quantize_multiplier((1 << (31 - factor.shift)) / float(factor.value))
 
     def run(options: LogSoftmaxOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)

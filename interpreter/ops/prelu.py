@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.interpreter.arithmetic import fixed_point, halves
-from litecl.interpreter.arithmetic.fixed_point import Multiplier
-from litecl.interpreter.arithmetic.quantized_unary import BYTES, QUANTIZED, real_ratio, symmetric
+from litecl.interpreter.arithmetic.quantized_unary import BYTES, QUANTIZED, Ratio, real_ratio, symmetric
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import Integers
@@ -34,19 +33,15 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     """Return the kernel: one factor per sign; that of negative elements leaves out alpha's integers."""
-    x, alpha = require.present(inputs, 2)
-    if not require.is_quantized(x):
-        return None
-    (output,) = outputs
-    positive = real_ratio(x, output)
-    negative = real_ratio(x, output, float(fixed_point.scale_of(alpha)))
-    return integer(inputs, output, positive, negative)
+    x, _ = require.present(inputs, 2)
+    return integer(inputs, outputs[0], real_ratio) if require.is_quantized(x) else None
 
 
-def integer(inputs: Specs, output: TensorSpec, positive: Multiplier, negative: Multiplier) -> Run:
-    """Return the kernel of integers by its factors."""
+def integer(inputs: Specs, output: TensorSpec, ratio: Ratio) -> Run:
+    """Return the kernel of integers, whose factors are ratios of scales."""
     x, alpha = require.present(inputs, 2)
     symmetric(x, output)
+    positive, negative = ratio(x, output), ratio(x, output, float(fixed_point.scale_of(alpha)))
     x_zero, alpha_zero, zero = (fixed_point.zero_point_of(spec) for spec in (x, alpha, output))
     low, high = types.limits(output.dtype)
 

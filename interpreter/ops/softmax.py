@@ -67,7 +67,7 @@ def _bind(options: SoftmaxOptions, inputs: Specs, outputs: Sequence[TensorSpec])
         return None
     if x.type == TensorType.INT16:
         symmetric(x, output)
-        return _softmax16(options, x)
+        return integer_16(difference_multiplier_16(x, options.beta), *tables_16())
     expected = (x.type, TensorType.INT16)
     require.types(output, expected)
     return _softmax8(options, x, output)
@@ -99,11 +99,14 @@ def _softmax8(options: SoftmaxOptions, x: TensorSpec, output: TensorSpec) -> Run
 
 
 @cache
-def tables_16() -> tuple[Array, Array]:
-    """Return 513 samples each of ``exp`` on [-10, 0] and of ``1 / (1 + x)`` on [0, 1], both in units of 2**-15."""
+def tables_16(precision: type = np.float64) -> tuple[Array, Array]:
+    """Return 513 samples each of ``exp`` on [-10, 0] and of ``1 / (1 + x)`` on [0, 1], both in units of 2**-15.
+
+    precision: of the second, whose samples differ.
+    """
     span = 65535.0
     exponential = lookup.table_of_16_bits(np.exp, (10.0 / span, 2.0 / span), (32767, 0))
-    inverse = lookup.table_of_16_bits(lambda x: 1.0 / (1.0 + x), (1.0 / span, 2.0 / span), (-32768, 0))
+    inverse = lookup.table_of_16_bits(lambda x: 1 / (1 + x), (1.0 / span, 2.0 / span), (-32768, 0), precision)
     return exponential, inverse
 
 
@@ -113,10 +116,8 @@ def difference_multiplier_16(x: TensorSpec, beta: float) -> fixed_point.Multipli
     return fixed_point.quantize_multiplier(float(scale) / (10.0 / 65535.0))
 
 
-def _softmax16(options: SoftmaxOptions, x: TensorSpec) -> Run:
-    """Return the kernel, by two tables of 513 entries (SoftmaxInt16)."""
-    exponential, inverse = tables_16()
-    factor = difference_multiplier_16(x, options.beta)
+def integer_16(factor: fixed_point.Multiplier, exponential: Array, inverse: Array) -> Run:
+    """Return the kernel of 16 bits, by the factor of differences and the tables (SoftmaxInt16)."""
 
     def run(options: SoftmaxOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)

@@ -91,17 +91,19 @@ _INT16: dict[str, Any] = {"types": (T.INT16, T.INT8), "zeros": (0, 0, 0), "step"
 _UINT8: dict[str, Any] = {"types": (T.UINT8, T.UINT8), "zeros": (120, 131, 117), "per_channel": False}
 
 
-def _beyond_int32() -> Case:
-    """Scaled sums wrap at 32 bits: both the least and the largest sum give -32768, sums between them also 32767."""
+def _beyond_int32(factor: float) -> Case:
+    """Scaled sums wrap at 32 bits. By 600 both the least and the largest sum give -32768, sums between them also 32767;
+    of factors of 2**15 and more the shift is negative.
+    """
     x = np.arange(-32768, 32768, 1024, dtype=np.int16).reshape(1, 8, 8, 1)
     return Case(
-        "INT16 x INT8, results beyond 32 bits",
+        f"INT16 x INT8, results beyond 32 bits, {factor:g} steps a product",
         CONV_2D,
         Conv2DOptions(stride_w=1, stride_h=1),
         [x, np.full((1, 1, 1, 1), 100, np.int8), np.array([1_000_000])],
         frozenset({1, 2}),
         quantization={0: affine(0.5), 1: affine(0.5), 2: affine(0.25)},
-        outputs=(TensorSpec(T.INT16, None, quantization=affine(0.25 / 600)),),
+        outputs=(TensorSpec(T.INT16, None, quantization=affine(0.25 / factor)),),
         version=8,
         device="sums that float64 cannot scale exactly",
     )
@@ -289,5 +291,5 @@ CASES = (
         for types in ({}, _INT16, _UINT8, {"types": (T.INT8, T.INT4)})
         for x, filter_ in (((3, 4, 5, 7), (37, 4, 5, 7)), ((1, 5, 1, 15), (33, 5, 1, 15)))
     ),
-    _beyond_int32(),
+    *(_beyond_int32(factor) for factor in (600, 40000, 3e6)),
 )

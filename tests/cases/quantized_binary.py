@@ -131,4 +131,5 @@ CASES = (
     *(case for op in COMPARISONS for case in _general(op, NoOptions(), _ALL)),
     *(_case("as integers", op, NoOptions(), type_, _SAME) for op in _INTEGERS[:2] for type_ in _ALL),
     *(_case("bits", op, NoOptions(), type_, _SAME) for op in _INTEGERS[2:] for type_ in _ALL),
+    *(_case("steps of 1.4", ops.DIV, ops.DivOptions(), type_, ((1.4, 0), (2e-6, 0), (1.6e-4, 0))) for type_ in _ALL),
 )

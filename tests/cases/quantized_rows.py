@@ -190,4 +190,6 @@ CASES = (
     ),
     _concatenation(0),
     _concatenation(-1),
+    *(_log_softmax(type_, scale, 20, 7) for type_ in _PAIR for scale in (3e-6, 20.0)),
+    _softmax(T.INT16, T.INT16, 0.0003, 0.7, 120, 100),
 )

@@ -81,6 +81,25 @@ def _logistic() -> list[Case]:
     ]
 
 
+def _extreme() -> list[Case]:
+    """Scales where numbers of 16 or 32 bits overflow, and others where factors in float32 and float64 part."""
+    rows: list[tuple[Op, Any, T, Scaling, Scaling]] = [
+        *((ops.LOGISTIC, NoOptions(), T.INT16, (scale, 0), (2**-15, 0)) for scale in (6.0, 60.0)),
+        (ops.TANH, NoOptions(), T.INT16, (27.0, 0), (2**-15, 0)),
+        *((ops.HARD_SWISH, NoOptions(), type_, (0.003, 30), (3.0, 128)) for type_ in (T.INT8, T.UINT8)),
+        (ops.LOGISTIC, NoOptions(), T.INT8, (45.0, 90), (1 / 256, 0)),
+        (ops.ELU, NoOptions(), T.INT8, (1e-7, 117), (1.7e-7, 117)),
+        (ops.ABS, NoOptions(), T.INT16, (0.00035, 0), (0.0001, 0)),
+        (ops.RELU, NoOptions(), T.INT16, (0.00035, 0), (0.0001, 0)),
+        (LEAKY_RELU, LeakyReluOptions(0.1), T.INT16, (5e-5, 0), (1e-5, 0)),
+        (LEAKY_RELU, LeakyReluOptions(1.7), T.INT8, (0.007, 117), (0.007, 117)),
+    ]
+    return [
+        scaled(f"{type_.name} {a[0]:.3g} to {b[0]:.3g}", op, options, type_, ELEMENTS[type_], a, b, type_)
+        for op, options, type_, a, b in rows
+    ]
+
+
 _ALL, _PAIR, _SIGNED = (T.INT8, T.UINT8, T.INT16), (T.INT8, T.UINT8), (T.INT8, T.INT16)
 
 CASES = (
@@ -105,4 +124,5 @@ CASES = (
         for case in _table(LEAKY_RELU, _ALL, LeakyReluOptions(alpha), f" alpha {alpha}")
     ),
     *_logistic(),
+    *_extreme(),
 )
