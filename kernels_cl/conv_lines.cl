@@ -41,7 +41,8 @@ OUT_OF_LINE WIDE void copy_lines(__global float *restrict to, __global const flo
     const int top = (line - image * g.out_height) * g.stride_y - g.pad_y, left = column * g.stride_x - g.pad_x;
     const int width = (count - 1) * g.stride_x + g.kernel_width;
     const int start = MIN(MAX(-left, 0), width), end = MAX(MIN(width, g.width - left), start);
-    ROLL for (int i = 0; i < lines_read(window, block); ++i, to += line_floats) {
+    const int lines = lines_read(window, block);
+    ROLL for (int i = 0; i < lines; ++i, to += line_floats) {
         const int y = top + i * g.dilation_y, inside = (uint)y < (uint)g.height;
         const int from = inside ? start : width, until = inside ? end : width;
         fill_zeros(to, from * g.channels);
