@@ -1,5 +1,6 @@
 """Integer cases with other scales, zero points and values: what agrees at the scales of the cases may not at others."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -68,7 +69,7 @@ def _values(value: Array, rng: np.random.Generator, least: int | None) -> Array:
     return rng.integers(limits.min if least is None else least, limits.max + 1, value.shape).astype(value.dtype)
 
 
-def _spec(spec: TensorSpec, drawn) -> TensorSpec:  # type: ignore[no-untyped-def]
+def _spec(spec: TensorSpec, drawn: Callable[[Quantization, T, bool], Quantization]) -> TensorSpec:
     if spec.quantization is None or not spec.quantization.scale.size or spec.type not in _RANDOM:
         return spec
     return replace(spec, quantization=drawn(spec.quantization, spec.type, False))

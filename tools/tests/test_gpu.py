@@ -34,7 +34,7 @@ def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (row,) = data["rows"]
     assert (row["name"], row["batch"], row["launches"], row["waits"]) == ("loop of 1,000, small", 1, 1, 1)
     assert row["difference"] < 1e-5
-    assert {"chain", "binary"} <= {kernel["kernel"] for kernel in row["kernels"]}
+    assert {"elementwise", "binary"} <= {kernel["kernel"] for kernel in row["kernels"]}
     assert data["device"]["name"] in (tmp_path / "gpu.md").read_text()
 
 
