@@ -170,7 +170,7 @@ class CLOptions:
         for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):
             least = 0 if name.startswith("max_") else 1
             if value is not None and not (hasattr(value, "__index__") and value >= least):
-                raise DelegateError(f"{name}: expected a positive number, got {value!r}")
+                raise DelegateError(f"{name}: expected a number of at least {least}, got {value!r}")
         for name in (item.name for item in fields(self) if item.type is bool):
             object.__setattr__(self, name, flag(name, getattr(self, name), DelegateError))
         if self.deterministic and self.tuning is not None:
