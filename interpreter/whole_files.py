@@ -152,10 +152,10 @@ def put_text(path: str | PathLike[str], text: str) -> None:
 
 
 def surely(remove: Callable[[], object]) -> None:
-    """Remove something that may already be gone, even if Ctrl-C comes meanwhile."""
+    """Remove something that may already be gone, even if Ctrl-C or another signal comes meanwhile."""
     try:
         remove()
-    except KeyboardInterrupt:
+    except BaseException:
         remove()
         raise
 

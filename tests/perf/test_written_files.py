@@ -2,6 +2,9 @@
 
 import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -91,3 +94,16 @@ def test_outputs_that_cannot_be_written_leave_no_folder(tmp_path: Path) -> None:
     with pytest.raises(LiteclError, match="'b' holds strings"):
         save_outputs([{"name": name} for name in values], [*values.values()], tmp_path / "new" / "outputs")
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_second_interrupt_has_no_traceback() -> None:
+    code = """
+import signal
+from litecl import cli
+cli.main = lambda: 130
+assert cli.process() == 130
+signal.raise_signal(signal.SIGINT)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert (ran.returncode, ran.stderr) == (-signal.SIGINT, b"")
