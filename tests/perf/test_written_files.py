@@ -1,5 +1,6 @@
 """Files that commands write: where the disk is full the earlier one stays, and nothing else is left."""
 
+import json
 import os
 import re
 import signal
@@ -94,6 +95,20 @@ def test_outputs_that_cannot_be_written_leave_no_folder(tmp_path: Path) -> None:
     with pytest.raises(LiteclError, match="'b' holds strings"):
         save_outputs([{"name": name} for name in values], [*values.values()], tmp_path / "new" / "outputs")
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="/dev/stdout")
+@pytest.mark.parametrize("stdout", ["-", "/dev/stdout"])
+def test_a_file_for_stdout_goes_there_alone(stdout: str, tmp_path: Path) -> None:
+    """What was in stdout's file stays, and tables go to stderr."""
+    path, file = small_model(tmp_path), tmp_path / "all.json"
+    file.write_bytes(EARLIER)
+    with file.open("ab") as out:
+        words = "inspect", str(path), "--node-data", stdout
+        ran = subprocess.run([sys.executable, "-m", "litecl", *words], stdout=out, stderr=subprocess.PIPE, check=True)
+    assert b"SOFTMAX" in ran.stderr
+    assert file.read_bytes().startswith(EARLIER)
+    assert isinstance(json.loads(file.read_bytes().removeprefix(EARLIER)), dict)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
