@@ -8,7 +8,6 @@ import ast
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -69,6 +68,8 @@ def _run(args: argparse.Namespace, own: argparse.ArgumentParser) -> int:
 
 def _with_page(output: Any, path: Path, own: argparse.ArgumentParser, args: argparse.Namespace) -> Any:
     """Write an ``Output`` as a page, and return it with a line that says so."""
+    from dataclasses import replace
+
     from rich.text import Text
 
     from litecl.cli.pages import page
