@@ -24,7 +24,11 @@ _REGISTERS_OF_BYTES: TilesByWidth = {
 # For few rows that 7 or 6 does not divide, at the cost of another kernel to compile.
 _MORE_REGISTERS: TilesByWidth = {
     **_REGISTERS,
-    16: (*_REGISTERS[16], TileShape(8, 1, 0.72), TileShape(8, 2, 0.94), TileShape(8, 3, 0.97)),
+    16: (
+        *_REGISTERS[16],
+        *(TileShape(8, vectors, share) for vectors, share in ((1, 0.72), (2, 0.94), (3, 0.97))),
+        *(TileShape(rows, 2, 0.97) for rows in (9, 10)),
+    ),
     8: (*_REGISTERS[8], TileShape(5, 2, 0.92)),
 }
 # Where an operation on a vector of 16 takes as long as two on vectors of 8, fewer sums keep the multipliers busy, and a
