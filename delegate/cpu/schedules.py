@@ -60,6 +60,7 @@ _IN_TURNS: Products = ((5, _REGISTERS_IN_TURNS), (3, _always(4, 2)), *_FEW)
 _OF_BYTES: Products = ((5, _REGISTERS_OF_BYTES), (3, _always(4, 2)), (2, _PAIR), (0, _ROW_OF_BYTES))
 PRODUCTS_BY_KERNEL: Mapping[str, Products] = {
     "gemm": _MORE_PRODUCTS,
+    "conv_2d": _MORE_PRODUCTS,
     "winograd": _MORE_PRODUCTS,
     "quantized_conv_2d": _OF_BYTES,
     "hybrid_conv_2d": _OF_BYTES,
