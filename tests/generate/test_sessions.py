@@ -633,7 +633,7 @@ def test_wrong_arguments(path: Path, cpu: bool, given: dict[str, Any], said: str
 def test_wrong_options(generator: Generator, path: Path) -> None:
     with pytest.raises(ArgumentError, match="temperature: expected a finite number, got '1'"):
         generator.generate([1], temperature="1")
-    with pytest.raises(DelegateError, match="num_threads: expected a positive number, got '1'"):
+    with pytest.raises(DelegateError, match="num_threads: expected a number of at least 1, got '1'"):
         Generator(path, num_threads="1")
 
 
