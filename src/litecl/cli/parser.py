@@ -8,8 +8,9 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import nullcontext, redirect_stdout
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent
@@ -17,7 +18,7 @@ from typing import Any, NoReturn
 
 import litecl
 from litecl.cli.errors import FAILED, discard_output, refuse, tell
-from litecl.cli.outputs import OutputFile, clash_of
+from litecl.cli.outputs import OutputFile, clash_of, takes_stdout
 
 _COMMANDS = Path(__file__).parent / "commands"
 
@@ -59,7 +60,8 @@ def _run(args: argparse.Namespace, own: "Parser") -> int:
         tell(error, args.failed, as_json=args.json)
         return int(args.failed)
     try:
-        _print(output, json=args.json)
+        with redirect_stdout(sys.stderr) if takes_stdout(own.actions(), args) else nullcontext():
+            _print(output, json=args.json)
     except OSError as error:
         discard_output()
         if not isinstance(error, BrokenPipeError):  # a reader such as `head` may close the pipe early
@@ -70,6 +72,8 @@ def _run(args: argparse.Namespace, own: "Parser") -> int:
 
 def _with_page(output: Any, path: Path, own: "Parser", args: argparse.Namespace) -> Any:
     """Write an ``Output`` as a page, and return it with a line that says so."""
+    from dataclasses import replace
+
     from rich.text import Text
 
     from litecl.cli.pages import page
@@ -122,17 +126,17 @@ def _show(view: Sequence[Any]) -> None:
             console.print(part, markup=False, highlight=False)
 
 
-def helps() -> dict[str, str]:
+@cache
+def helps() -> Mapping[str, str]:
     """Return each subcommand's HELP by name, without importing it."""
     files = {path.stem: path for path in sorted(_COMMANDS.glob("*.py")) if path.stem != "__init__"}
     return {name: _help(path) for name, path in files.items()}
 
 
 def _help(path: Path) -> str:
-    for statement in ast.parse(path.read_bytes()).body:
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "HELP":
-            return str(ast.literal_eval(statement.value))
-    raise AssertionError(f"{path.name}: expected HELP = a sentence")
+    declared = re.search("^HELP = (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert declared is not None, f"{path.name}: expected HELP = a sentence, in one line"
+    return str(ast.literal_eval(declared[1]))
 
 
 class _Usage(Exception):

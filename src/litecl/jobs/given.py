@@ -2,12 +2,13 @@
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import fits
 from litecl.interpreter.graph import Array, Model
