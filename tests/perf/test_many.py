@@ -187,8 +187,8 @@ def test_the_actors_of_ray_run_parts(rows: Job) -> None:
 def test_on_dask(rows: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """On workers that are threads of this process."""
     pytest.importorskip("distributed")
-    here = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
-    monkeypatch.setattr(engines, "_of_this_machine", lambda workers: here)
+    here = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    monkeypatch.setattr(engines, "_dask_of_this_machine", lambda workers: here)
     assert {done.number for done in engines.on_dask(rows, [0, 1, 2, 3], 2)} == {0, 1, 2, 3}
     require_right(rows)
 

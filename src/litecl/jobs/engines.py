@@ -3,22 +3,29 @@
 import logging
 import os
 import pickle
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
+from threading import current_thread, main_thread
 from typing import Any
 
 from litecl.interpreter.errors import LiteclError
 from litecl.jobs.job import Done, Job, run_part
 
 _STORE_BYTES = 1 << 27  # Ray's object store, which only holds part numbers
-_TRIES = 10  # for a part whose worker died
+_TRIES = 10  # of Dask, for a part whose worker died
 
 Engine = Callable[[Job, Sequence[int], int], Iterator[Done]]
 
 
 class EngineNotFound(LiteclError):
     """Raised when an engine's package isn't installed."""
+
+
+class EngineError(LiteclError):
+    """Raised when an engine cannot run a part: its workers die, or lack litecl."""
 
 
 def local(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
@@ -74,25 +81,50 @@ def _ray_of_this_machine(workers: int) -> dict[str, Any]:
     return {"num_cpus": workers, "include_dashboard": False, "logging_level": logging.ERROR, **store}
 
 
-def on_dask(job: Job, parts: Sequence[int], workers: int, address: str | None = None) -> Iterator[Done]:
-    """Run parts on a Dask cluster, yielding each when done: on the one at an address, or a new one on this machine.
+def on_dask(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
+    """Run parts on a Dask cluster, yielding each when done: on the one that DASK_SCHEDULER_ADDRESS or Dask's
+    configuration names, or a new one on this machine.
 
     If a worker dies, Dask runs its parts on others, and its nanny starts a new worker.
     """
     import dask
     import distributed
 
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}),
-        distributed.Client(address, **({} if address else _of_this_machine(workers))) as client,
-    ):
-        futures = client.map(run_part, [job] * len(parts), parts, pure=False, retries=_TRIES)
-        for _, done in distributed.as_completed(futures, with_results=True):
-            yield done
+    given = dask.config.get("scheduler-address", None)
+    with dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}):
+        with _interrupts_wait():
+            client = distributed.Client(**({} if given else _dask_of_this_machine(workers)))
+        with client:
+            futures = client.map(run_part, [job] * len(parts), parts, pure=False)
+            try:
+                for _, done in distributed.as_completed(futures, with_results=True):
+                    yield done
+            except LiteclError:
+                raise
+            except (distributed.KilledWorker, RuntimeError, ImportError) as error:
+                raise EngineError(f"--engine dask: {error}") from error
 
 
-def _of_this_machine(workers: int) -> dict[str, Any]:
-    return {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+def _dask_of_this_machine(workers: int) -> dict[str, Any]:
+    return {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Delay Ctrl-C until the end, and keep it from processes started within: this one ends them, without tracebacks."""
+    if current_thread() is not main_thread() or not hasattr(signal, "pthread_sigmask"):  # Windows has none
+        yield
+        return
+    arrived: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: arrived.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by new threads and processes
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+    if arrived:
+        raise KeyboardInterrupt
 
 
 def require(engine: str) -> None:
