@@ -25,7 +25,7 @@ class EngineNotFound(LiteclError):
 
 
 class EngineError(LiteclError):
-    """Raised when an engine cannot run a part: its workers die, or lack litecl."""
+    """Raised when an engine cannot start, or run a part: its workers die, or lack litecl."""
 
 
 def local(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
@@ -61,7 +61,10 @@ def on_ray(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
 
     ours = not ray.is_initialized()
     if ours:
-        ray.init(**({} if "RAY_ADDRESS" in os.environ else _ray_of_this_machine(workers)), log_to_driver=False)
+        try:
+            ray.init(**({} if "RAY_ADDRESS" in os.environ else _ray_of_this_machine(workers)), log_to_driver=False)
+        except Exception as error:  # Ray raises no narrower type for a cluster that doesn't start
+            raise EngineError(f"--engine ray: {error}") from error
     try:
         ray.data.DataContext.get_current().enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
