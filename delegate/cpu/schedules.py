@@ -2,12 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from enum import IntEnum
 
 from litecl.delegate.target import TilesByWidth
 from litecl.delegate.tuning import Schedule, TileShape
 
 SUM_OF_LANES = 12
 """Vector instructions needed to add up a vector's lanes, roughly."""
+
+
+class SharedPanel(IntEnum):
+    """A panel of at least LEAST_BYTES is read once for TILES tiles of a CPU's convolution, row by row of the kernel."""
+
+    LEAST_BYTES = 1 << 17
+    TILES = 8
+
 
 _WIDTHS = (1, 2, 4, 8, 16)
 _REGISTERS: TilesByWidth = {

@@ -3,13 +3,14 @@
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
 
 from litecl.cli.tables import milliseconds, size, table, to_json
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.whole_files import put_text
 from litecl.report.draw.units import digits
 

@@ -1,14 +1,15 @@
 """Engines that run a job's parts: this process, Ray or Dask. If a worker dies, another one runs its part."""
 
+import asyncio
 import logging
 import os
 import pickle
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
-from threading import current_thread, main_thread
+from threading import Thread, current_thread, main_thread
 from typing import Any
 
 from litecl.interpreter.errors import LiteclError
@@ -94,18 +95,19 @@ def on_dask(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
     import distributed
 
     given = dask.config.get("scheduler-address", None)
-    with dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}):
+    with dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}), ExitStack() as stack:
         with _interrupts_wait():
-            client = distributed.Client(**({} if given else _dask_of_this_machine(workers)))
-        with client:
-            futures = client.map(run_part, [job] * len(parts), parts, pure=False)
-            try:
-                for _, done in distributed.as_completed(futures, with_results=True):
-                    yield done
-            except LiteclError:
-                raise
-            except (distributed.KilledWorker, RuntimeError, ImportError) as error:
-                raise EngineError(f"--engine dask: {error}") from error
+            options = {} if given else _dask_of_this_machine(workers)
+            loop = stack.enter_context(_running_loop())
+            client = stack.enter_context(distributed.Client(loop=loop, **options))
+        futures = client.map(run_part, [job] * len(parts), parts, pure=False)
+        try:
+            for _, done in distributed.as_completed(futures, with_results=True):
+                yield done
+        except LiteclError:
+            raise
+        except (distributed.KilledWorker, RuntimeError, ImportError) as error:
+            raise EngineError(f"--engine dask: {error}") from error
 
 
 def _dask_of_this_machine(workers: int) -> dict[str, Any]:
@@ -128,6 +130,22 @@ def _interrupts_wait() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
     if arrived:
         raise KeyboardInterrupt
+
+
+@contextmanager
+def _running_loop() -> Iterator[Any]:
+    """Run an event loop in a thread. Dask would give its own 10 s to start, which a busy machine may exceed."""
+    from tornado.ioloop import IOLoop
+
+    async def running() -> Any:
+        return IOLoop.current()
+
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, daemon=True).start()
+    try:
+        yield asyncio.run_coroutine_threadsafe(running(), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
 
 
 def require(engine: str) -> None:
