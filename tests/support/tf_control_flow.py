@@ -127,6 +127,13 @@ def _list_resized(x: Any) -> Any:
     return results
 
 
+def _array_of_slices(x: Any) -> Any:
+    y = tf.transpose(tf.stack([x, x * 2, x + 1]), [1, 0, 2])
+    made = tf.TensorArray(tf.float32, 3)
+    body = lambda i, made: (i + 1, made.write(i, tf.transpose(y[::-1, i, ..., tf.newaxis], [1, 0, 2])))  # noqa: E731
+    return tf.while_loop(lambda i, made: i < 3, body, [0, made])[1].stack()
+
+
 def _array_joined(x: Any) -> Any:
     made = tf.TensorArray(tf.float32, 3, element_shape=(2, 4))
     _, made = tf.while_loop(lambda i, made: i < 3, lambda i, made: (i + 1, made.write(i, x[i : i + 2])), [0, made])
@@ -232,6 +239,7 @@ CONTROL_FLOW = (
     TfFunction("array of matrices", _array_of_matrices, _MATRIX, autograph=True),
     TfFunction("array of matrices of any size", _array_of_matrices, _OPEN, autograph=True),
     TfFunction("list resized", _list_resized, _MATRIX),
+    TfFunction("array of slices of any size", _array_of_slices, _OPEN),
     TfFunction("array joined", _array_joined, _STEPS),
     TfFunction("loop that grows", _grows, _OPEN),
     TfFunction("loop that grows from nothing", _grows_from_nothing, _OPEN),
