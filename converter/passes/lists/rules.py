@@ -103,9 +103,8 @@ def _pop_back(a: ListNode) -> list[Value]:
     return [a.part(a.dense, None, last), a.pick(a.dense, last)]
 
 
-def _resize(a: ListNode) -> list[Value]:
+def _resized(a: ListNode, dense: Value, size: Value) -> list[Value]:
     """Return the requested number of elements: the first ones, or all and then zeros."""
-    dense, size = a.dense, a.int32(a.node.input(1))
     shape = dense.shape or ()
     length = a.size(dense, 0)
     if size.data is not None and length.data is not None:
@@ -149,8 +148,10 @@ def _scatter(a: ListNode) -> list[Value]:
     size = a.node.input(3) if len(a.node.inputs) > 3 else a.const(-1)
     rows = None if x.shape is None else x.shape[0]
     counts = _counts_rows(indices, x) if indices.data is None else indices.data.tolist() == list(range(rows or 0))
-    if counts and (size.data is None or rows is None or int(size.data) <= rows):
+    if counts and (_is_rows(size, x) or (size.data is not None and int(size.data) <= (rows or 0))):
         return [x]
+    if counts and x.shape is not None:
+        return _resized(a, x, a.int32(size))
     if indices.data is None or size.data is None or x.shape is None or None in x.shape[1:]:
         raise a.error("the indices that it writes to, or the length of its list, are not constant")
     length = max(int(indices.data.max(initial=-1)) + 1, int(size.data))
@@ -174,8 +175,16 @@ def _counts_rows(indices: Value, x: Value) -> bool:
     start = None if node is None or node.op != "Range" else node.input(0).data
     if node is None or start is None or int(start):
         return False
-    size = node.input(1).producer
-    shape = None if size is None or size.op != "StridedSlice" else size.input(0).producer
+    return _is_rows(node.input(1), x)
+
+
+def _is_rows(size: Value, x: Value) -> bool:
+    """Return whether a number is shape(x)[0]."""
+    part = size.producer
+    begin = None if part is None or part.op != "StridedSlice" else part.input(1).data
+    if part is None or begin is None or begin.any():
+        return False
+    shape = part.input(0).producer
     return shape is not None and shape.op == "Shape" and shape.input(0) is x
 
 
@@ -193,7 +202,7 @@ LIST_RULES: Mapping[str, Callable[[ListNode], list[Value]]] = {
     "TensorListSetItem": _set_item,
     "TensorListPushBack": _push_back,
     "TensorListPopBack": _pop_back,
-    "TensorListResize": _resize,
+    "TensorListResize": lambda a: _resized(a, a.dense, a.int32(a.node.input(1))),
     "TensorListStack": lambda a: [a.dense],
     "TensorListLength": lambda a: [a.size(a.dense, 0)],
     "TensorListGather": lambda a: [a.pick(a.dense, a.int32(a.node.input(1)))],

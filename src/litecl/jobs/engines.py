@@ -1,11 +1,14 @@
 """Engines that run a job's parts: this process, Ray or Dask. If a worker dies, another one runs its part."""
 
+import asyncio
 import logging
 import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
+from threading import Thread
 from typing import Any
 
 from litecl.interpreter.errors import LiteclError
@@ -84,11 +87,28 @@ def on_dask(job: Job, parts: Sequence[int], workers: int, address: str | None = 
 
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}),
-        distributed.Client(address, **({} if address else _of_this_machine(workers))) as client,
+        _running_loop() as loop,
+        distributed.Client(address, loop=loop, **({} if address else _of_this_machine(workers))) as client,
     ):
         futures = client.map(run_part, [job] * len(parts), parts, pure=False, retries=_TRIES)
         for _, done in distributed.as_completed(futures, with_results=True):
             yield done
+
+
+@contextmanager
+def _running_loop() -> Iterator[Any]:
+    """Run an event loop in a thread. Dask would give its own 10 s to start, which a busy machine may exceed."""
+    from tornado.ioloop import IOLoop
+
+    async def running() -> Any:
+        return IOLoop.current()
+
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, daemon=True).start()
+    try:
+        yield asyncio.run_coroutine_threadsafe(running(), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
 
 
 def _of_this_machine(workers: int) -> dict[str, Any]:
