@@ -8,6 +8,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -17,7 +18,7 @@ from typing import Any, NoReturn
 
 import litecl
 from litecl.cli.errors import FAILED, discard_output, refuse, tell
-from litecl.cli.outputs import OutputFile, clash_of
+from litecl.cli.outputs import OutputFile, clash_of, takes_stdout
 
 _COMMANDS = Path(__file__).parent / "commands"
 
@@ -59,7 +60,8 @@ def _run(args: argparse.Namespace, own: "Parser") -> int:
         tell(error, args.failed, as_json=args.json)
         return int(args.failed)
     try:
-        _print(output, json=args.json)
+        with redirect_stdout(sys.stderr) if takes_stdout(own.actions(), args) else nullcontext():
+            _print(output, json=args.json)
     except OSError as error:
         discard_output()
         if not isinstance(error, BrokenPipeError):  # a reader such as `head` may close the pipe early
