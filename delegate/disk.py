@@ -205,22 +205,22 @@ def sealed(path: Path) -> Array | None:
     return None if content is None or seal != _seal(path, content) else content
 
 
-def write_sealed(path: Path, content: bytes) -> bool:
-    """Write a file behind a checksum of its content and name, so that a renamed file is rejected too."""
-    return write_atomically(path, _seal(path, content), content)
+def write_sealed(path: Path, content: bytes) -> None:
+    """Write a file behind a checksum of its content and name, so that a renamed file is rejected too.
+
+    Raises OSError as ``write_atomically`` does.
+    """
+    write_atomically(path, _seal(path, content), content)
 
 
-def write_atomically(path: Path, *content: bytes) -> bool:
-    """Write a file for this user alone, part after part; return whether that succeeded.
+def write_atomically(path: Path, *content: bytes) -> None:
+    """Write a file for this user alone, part after part.
 
-    A failure (a full disk, a read-only home; on Windows a file that somebody reads) is no error: the next process does
+    Raises OSError: a full disk, a read-only home; on Windows a file that somebody reads. The next process can do
     without the cache.
     """
-    with suppress(OSError):
-        _make(path.parent)
-        put(path, *content, private=True)
-        return True
-    return False
+    _make(path.parent)
+    put(path, *content, private=True)
 
 
 def limit(folder: Path) -> int:
@@ -231,8 +231,7 @@ def limit(folder: Path) -> int:
 
 def set_limit(folder: Path, size_bytes: int) -> None:
     """Limit the size of a folder from now on. Raises OSError if it cannot be written."""
-    _make(folder)
-    put(folder / _LIMIT, str(size_bytes).encode(), private=True)
+    write_atomically(folder / _LIMIT, str(size_bytes).encode())
 
 
 def make_private(folder: Path) -> None:

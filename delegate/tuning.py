@@ -214,7 +214,7 @@ def measurement(directory: Path | None, identity: Sequence[str]) -> Measurement 
 
 
 def save(directory: Path, identity: Sequence[str], name: str, measurement: Measurement) -> None:
-    """Save a measurement, replacing an earlier one. The last of several processes wins.
+    """Save a measurement, replacing an earlier one. The last of several processes wins. Raises OSError.
 
     name: of the device, for people who open the file.
     """
@@ -223,7 +223,7 @@ def save(directory: Path, identity: Sequence[str], name: str, measurement: Measu
 
 
 def save_tiles(directory: Path, identity: Sequence[str], name: str, tiles: Mapping[str, GroupTile]) -> None:
-    """Add tiles to the saved measurement, which other processes may have changed."""
+    """Add tiles to the saved measurement, which other processes may have changed. Raises OSError."""
     had = measurement(directory, identity) or Measurement(Tuning())
     save(directory, identity, name, replace(had, tuning=replace(had.tuning, tiles={**had.tuning.tiles, **tiles})))
 

@@ -22,7 +22,7 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_S
 from litecl.interpreter.recurrent import micro_lstm
 from litecl.interpreter.schema import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
 
-_FLOATS = (TensorType.FLOAT32, TensorType.FLOAT16)
+_UNRULED = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8)  # of the last tflite-micro has no kernels
 
 
 def of_tflm(model: Model) -> Model:
@@ -36,7 +36,7 @@ def _graph(graph: Subgraph) -> Subgraph:
 
 def _ruled(graph: Subgraph, node: Node) -> Node:
     specs = [graph.tensors[t] for t in node.inputs if t != ABSENT]
-    if not any(map(require.is_quantized, specs)) or any(spec.type in _FLOATS for spec in specs):
+    if not any(map(require.is_quantized, specs)) or any(spec.type in _UNRULED for spec in specs):
         return node
     if node.op in (binary.ADD, binary.SUB):
         return replace(node, options=replace(node.options, pot_scale_int16=False))

@@ -15,6 +15,7 @@ from typing import IO
 TEMPORARY = re.compile(r"litecl-[0-9a-f]{16}\.tmp")  # the name of an incomplete file
 _SURELY_LEFT_S = 3600.0  # an incomplete file of this age is abandoned
 _PRIVATE = 0o600
+_STREAMS = {Path("/dev/stdout"): 1, Path("/dev/stderr"): 2}
 BY_HANDLE = {os.open, os.unlink, os.rename} <= os.supports_dir_fd and os.scandir in os.supports_fd  # not on Windows
 
 
@@ -23,8 +24,8 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
     """Open a new file, which replaces the path at the end; if anything raises before, the path does not change.
 
     A link stays a link, and an earlier file's owner and mode stay where the system permits it. Anything but a regular
-    file, such as a pipe or /dev/stdout, is written directly. private: only this user may read the file, whatever the
-    umask; a link is replaced, and the folder must not be one, nor become one meanwhile.
+    file, such as a pipe, is written directly, and so is /dev/stdout, wherever it leads. private: only this user may
+    read the file, whatever the umask; a link is replaced, and the folder must not be one, nor become one meanwhile.
 
     Raises OSError. A killed process leaves the new file beside the path.
     """
@@ -49,9 +50,9 @@ def _named(path: Path) -> Iterator[None]:
 @contextmanager
 def _usual_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a file with the usual mode, or the earlier file's."""
-    before = _status(path)
-    if before is not None and not stat.S_ISREG(before.st_mode):
-        with path.open("wb") as file:
+    before, stream = _status(path), _STREAMS.get(path)
+    if stream is not None or (before is not None and not stat.S_ISREG(before.st_mode)):
+        with path.open("wb") if stream is None else os.fdopen(os.dup(stream), "wb") as file:  # its file isn't emptied
             yield file
         return
     target = Path(os.path.realpath(path))
@@ -152,10 +153,10 @@ def put_text(path: str | PathLike[str], text: str) -> None:
 
 
 def surely(remove: Callable[[], object]) -> None:
-    """Remove something that may already be gone, even if Ctrl-C comes meanwhile."""
+    """Remove something that may already be gone, even if Ctrl-C or another signal comes meanwhile."""
     try:
         remove()
-    except KeyboardInterrupt:
+    except BaseException:
         remove()
         raise
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import litecl
 from litecl import CLDelegate, Interpreter
+from litecl.delegate.backend import binaries
 from litecl.delegate.native import ahead, compiler, kinds, packing, probe
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.reader import read
@@ -93,6 +94,8 @@ def _compile(folder: Path, machine: kinds.Machine, models: Sequence[bytes]) -> N
             except LiteclError:  # an operator that no kernel has
                 failed += 1
     target.packed()  # the helper threads'
+    if folder in binaries.REFUSED:
+        raise binaries.REFUSED[folder]
     for other in {*folder.iterdir()} - {path for path in folder.glob("*.bin") if not path.match("library-*")}:
         other.unlink()
     probe.keep(target.compiler, folder / ahead.COMPILER)

@@ -42,14 +42,15 @@ def checked(compiler: Compiler, directory: Path | None) -> Compiler:
         info("the compiler %s: %s", compiler.source, error)
         return compiler
     if path is not None:
-        keep(suitable, path)
+        with suppress(OSError):
+            keep(suitable, path)
     return suitable
 
 
-def keep(compiler: Compiler, path: Path) -> bool:
-    """Write a compiler's target and the facts about it; return whether that succeeded."""
+def keep(compiler: Compiler, path: Path) -> None:
+    """Write a compiler's target and the facts about it. Raises OSError."""
     content = {"source": compiler.source, "target": compiler.target, "facts": asdict(compiler.facts)}
-    return disk.write_sealed(path, json.dumps(content).encode())
+    disk.write_sealed(path, json.dumps(content).encode())
 
 
 def restored(compiler: Compiler, kept: bytes | None) -> Compiler | None:

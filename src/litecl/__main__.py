@@ -2,7 +2,7 @@
 
 import sys
 
-from litecl.cli import main
+from litecl.cli import process
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(process())

@@ -288,7 +288,7 @@ def test_a_pipe_instead_of_measurements_is_none(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert disk.write_sealed(tmp_path / NAME, bytes(100))
+    disk.write_sealed(tmp_path / NAME, bytes(100))
     assert disk.read_sealed(tmp_path / NAME) == bytes(100)
     monkeypatch.setattr(disk, "_MOST_FILE_BYTES", 99)
     assert disk.read_sealed(tmp_path / NAME) is None
@@ -299,7 +299,7 @@ def test_damage_in_any_chunk_of_a_large_file(chunk: int, tmp_path: Path) -> None
     """Which threads digest. The last chunk is a short one."""
     size = disk._CHUNK_BYTES
     content = np.random.default_rng(3).bytes(3 * size + 5)
-    assert disk.write_sealed(tmp_path / NAME, content)
+    disk.write_sealed(tmp_path / NAME, content)
     assert disk.read_sealed(tmp_path / NAME) == content
     with (tmp_path / NAME).open("r+b") as file:
         file.seek(-len(content) + chunk * size + 4, os.SEEK_END)

@@ -259,6 +259,31 @@ def test_a_compiler_that_hangs_leaves_the_cpu(
         prepared(CHAIN, strict=True, **options)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="a shell, and processes as Linux shows them")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_leaves_nothing_of_a_command_that_compiles(name: str, tmp_path: Path) -> None:
+    (temporary := tmp_path / "temporary").mkdir()
+    (model := tmp_path / "model.tflite").write_bytes(write(CHAIN))
+    path = _hanging(tmp_path / "clang", after=2)
+    words = "run", str(model), "--compiler", str(path), "--cache", str(tmp_path / "cache"), "-o", str(tmp_path / "out")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "litecl", *words],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while not Path(f"{path}.pids").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.1)  # the compiler has started
+    number = getattr(signal, name)
+    process.send_signal(number)
+    assert b"Traceback" not in process.communicate(timeout=60)[1]
+    assert process.returncode == (130 if name == "SIGINT" else -number)
+    assert _gone(path)
+    assert not [*temporary.iterdir()] and not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("value", [0, -1.0, float("nan"), "30"])
 def test_a_time_limit_that_is_none(value: Any) -> None:
     with pytest.raises(DelegateError, match="compile_timeout: expected more than 0 s"):

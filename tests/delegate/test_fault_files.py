@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from litecl.cli import main
 from litecl.delegate import devices as open_devices
-from litecl.delegate import disk, progress
+from litecl.delegate import disk, progress, tuning
 from litecl.delegate.backend import binaries
 from litecl.delegate.naming import advice
 from litecl.delegate.opencl import environment
@@ -22,6 +23,7 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from support.build import Graph, model, randn
+from support.command import small_model
 from support.fault_models import RNG, assert_right, prepared, raises, small
 from support.full_disk import full_disk
 
@@ -76,12 +78,31 @@ def test_a_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_disk_that_is_full_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with full_disk(most_bytes=3000):
-        assert not disk.write_sealed(tmp_path / "large.bin", bytes(3000))
-        assert disk.write_sealed(tmp_path / "small.bin", bytes(300))
+        with pytest.raises(OSError, match="large"):
+            disk.write_sealed(tmp_path / "large.bin", bytes(3000))
+        disk.write_sealed(tmp_path / "small.bin", bytes(300))
     assert [path.name for path in tmp_path.iterdir()] == ["small.bin"]
     monkeypatch.setattr(disk, "put", raises(OSError(errno.ENOSPC, "full")))
     assert_right(prepared(small(), cache_dir=tmp_path / "none"))
     assert not list((tmp_path / "none" / disk.OWN).iterdir())
+
+
+def test_compiling_into_a_full_disk_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(binaries, "REFUSED", {})
+    monkeypatch.setattr(disk, "put", raises(OSError(errno.ENOSPC, "full", "x.bin")))
+    words = "compile", str(small_model(tmp_path)), "--threads", "1", "--cache", str(tmp_path / "cache")
+    assert main([*words]) == 1
+    assert "OSError: x.bin: full" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert main([*words]) == 0
+
+
+def test_tiles_that_cannot_be_saved(tmp_path: Path) -> None:
+    with full_disk(most_bytes=10), pytest.raises(OSError, match="large"):
+        tuning.save_tiles(tmp_path, ("a device",), "a device", {})
+    assert not [*tmp_path.iterdir()]
 
 
 def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,11 +123,12 @@ def test_objects_under_each_others_names(filled: Path) -> None:
 def test_two_writers(tmp_path: Path) -> None:
     """A reader finds what one or the other has written, as a whole."""
     path, contents = tmp_path / "both.bin", [bytes([i]) * (1 << 18) for i in (1, 2)]
-    assert disk.write_sealed(path, contents[0])
+    disk.write_sealed(path, contents[0])
     with ThreadPoolExecutor(2) as pool:
         writing = [pool.submit(lambda c=c: [disk.write_sealed(path, c) for _ in range(40)]) for c in contents]
         found = [disk.read_sealed(path) for _ in range(60)]
-        assert all(all(done.result()) for done in writing)
+        for done in writing:
+            done.result()
     assert {*found} <= {*contents}
     assert [*tmp_path.iterdir()] == [path]
 

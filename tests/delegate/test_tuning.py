@@ -290,5 +290,6 @@ def test_tiles_stay_when_a_device_is_measured(
 
 def test_what_cannot_be_put_in_its_place_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "taken" / "by").mkdir(parents=True)
-    disk.write_atomically(tmp_path / "taken", b"content")
+    with pytest.raises(OSError, match="directory"):
+        disk.write_atomically(tmp_path / "taken", b"content")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]

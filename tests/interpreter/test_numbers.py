@@ -236,6 +236,17 @@ def test_the_device_follows_or_leaves_a_node(part: int) -> None:
     assert changed
 
 
+def test_unsigned_bytes_are_as_elsewhere() -> None:
+    """tflite-micro has no kernels for them."""
+    ruled = [case for case in CASES if case.op.name in RULED and _integer(case)]
+    unsigned = [case for case in ruled if case.model().subgraphs[0].tensors[0].type == T.UINT8]
+    assert {case.op.name for case in unsigned} >= {"LOGISTIC", "TANH", "RELU6", "FULLY_CONNECTED"}
+    for case in unsigned:
+        wanted, got = (_ours(case.model(), [case.feeds], numbers=numbers)[0][0] for numbers in ("reference", "tflm"))
+        for a, b in zip(wanted, got, strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=repr(case))
+
+
 def test_other_nodes_stay_on_the_device() -> None:
     x = np.arange(-8, 8, dtype=np.int8)
     outputs = (TensorSpec(T.INT8, None, quantization=quantization(0.1)),)

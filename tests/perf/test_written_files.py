@@ -1,7 +1,11 @@
 """Files that commands write: where the disk is full the earlier one stays, and nothing else is left."""
 
+import json
 import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -91,3 +95,30 @@ def test_outputs_that_cannot_be_written_leave_no_folder(tmp_path: Path) -> None:
     with pytest.raises(LiteclError, match="'b' holds strings"):
         save_outputs([{"name": name} for name in values], [*values.values()], tmp_path / "new" / "outputs")
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="/dev/stdout")
+@pytest.mark.parametrize("stdout", ["-", "/dev/stdout"])
+def test_a_file_for_stdout_goes_there_alone(stdout: str, tmp_path: Path) -> None:
+    """What was in stdout's file stays, and tables go to stderr."""
+    path, file = small_model(tmp_path), tmp_path / "all.json"
+    file.write_bytes(EARLIER)
+    with file.open("ab") as out:
+        words = "inspect", str(path), "--node-data", stdout
+        ran = subprocess.run([sys.executable, "-m", "litecl", *words], stdout=out, stderr=subprocess.PIPE, check=True)
+    assert b"SOFTMAX" in ran.stderr
+    assert file.read_bytes().startswith(EARLIER)
+    assert isinstance(json.loads(file.read_bytes().removeprefix(EARLIER)), dict)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_second_interrupt_has_no_traceback() -> None:
+    code = """
+import signal
+from litecl import cli
+cli.main = lambda: 130
+assert cli.process() == 130
+signal.raise_signal(signal.SIGINT)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert (ran.returncode, ran.stderr) == (-signal.SIGINT, b"")

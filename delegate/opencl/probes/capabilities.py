@@ -120,7 +120,8 @@ def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
         if kept is None:
             kept = _ask(device)
             if path is not None:
-                disk.write_atomically(path, _encoded(device, kept))
+                with suppress(OSError):
+                    disk.write_atomically(path, _encoded(device, kept))
         _known[key] = kept
     return _known[key]
 

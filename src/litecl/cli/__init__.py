@@ -1,9 +1,16 @@
 """The ``litecl`` command: arguments, subcommands and output. Measures nothing itself."""
 
+import signal
 from collections.abc import Sequence
+from types import FrameType
 
-__all__ = ["main"]
+__all__ = ["main", "process"]
 _INTERRUPTED = 130  # the shell convention: 128 + SIGINT
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class _Ended(BaseException):
+    """Raised by a signal that ends the process, its argument."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -14,3 +21,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return parser.main(arguments)
     except KeyboardInterrupt:
         return _INTERRUPTED
+
+
+def process() -> int:
+    """Run the command as this process. Signals end it as usual, after its temporary files and compilers are gone; the
+    second one at once.
+    """
+    for number in _ENDING:
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
+            signal.signal(number, _end)
+    try:
+        code = main()
+    except _Ended as ended:
+        signal.raise_signal(*ended.args)
+        raise
+    if code == _INTERRUPTED:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return code
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise _Ended(number)

@@ -2,13 +2,15 @@
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+_STDOUT = Path("/dev/stdout")
+
 
 class OutputFile:
-    """Parses the path of an output file with one of these suffixes, or any.
+    """Parses the path of an output file with one of these suffixes, or any; "-" is stdout.
 
     Its folder must exist, so that no long measurement is lost at the end.
     """
@@ -18,7 +20,7 @@ class OutputFile:
 
     def __call__(self, text: str) -> Path:
         """Return the path. Raises ArgumentTypeError."""
-        path = Path(text)
+        path = _STDOUT if text == "-" else Path(text)
         if not path.parent.is_dir():
             raise argparse.ArgumentTypeError(f"{text}: there is not a folder {path.parent}")
         if path.is_dir():
@@ -28,13 +30,20 @@ class OutputFile:
         return path
 
 
-def require_apart(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Refuse an output file that is also another argument's file, by any name or link."""
-    files = [(action, path) for action in parser._actions for path in _paths(getattr(args, action.dest, None))]
+def clash_of(actions: Iterable[argparse.Action], args: argparse.Namespace) -> str:
+    """Return which output file is also another argument's file, by any name or link; "" if none is."""
+    files = [(action, path) for action in actions for path in _paths(getattr(args, action.dest, None))]
     for written, output in files:
         for other, path in files if isinstance(written.type, OutputFile) else ():
             if path is not output and _is_same(output, path, isinstance(other.type, OutputFile)):
-                parser.error(f"argument {_name(written)}: {output} is the file of {_name(other)} too")
+                return f"argument {_name(written)}: {output} is the file of {_name(other)} too"
+    return ""
+
+
+def takes_stdout(actions: Iterable[argparse.Action], args: argparse.Namespace) -> bool:
+    """Return whether stdout gets an output file, so that what a command prints belongs elsewhere."""
+    written = (action for action in actions if isinstance(action.type, OutputFile))
+    return any(_STDOUT in _paths(getattr(args, action.dest)) for action in written)
 
 
 def _name(action: argparse.Action) -> str:

@@ -28,6 +28,7 @@ from litecl.cli.outputs import OutputFile
 from litecl.cli.packs import Machines, packed
 from litecl.cli.tables import report_data, size, table
 from litecl.delegate import CLDelegate, DelegationReport, disk
+from litecl.delegate.backend import binaries
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.perf.feeds import prepare, random_inputs
@@ -75,6 +76,8 @@ def _compiled_here(args: argparse.Namespace) -> Output:
     with progress("compiling", None) as bar:
         counts = args.num_threads or [None]
         rows = [_compiled(args, model, count, folder, bar) for model in args.models for count in counts]
+    if folder in binaries.REFUSED:
+        raise binaries.REFUSED[folder]
     view = table("model", "device", "nodes", "from the cache", "built", "s")
     for row in rows:
         report = row["delegation"]
