@@ -281,7 +281,7 @@ class DelegationReport:
 
         return html(self)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         from litecl.delegate.report_text import text
 
         return text(self)

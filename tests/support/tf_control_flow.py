@@ -106,6 +106,11 @@ def _array_scattered(x: Any) -> Any:
     return array.scatter([2, 0, 1], x).stack()
 
 
+def _array_written_past_its_end(x: Any) -> Any:
+    array = tf.TensorArray(tf.float32, 2, dynamic_size=True, element_shape=(4,))
+    return array.write(7, x[0]).write(tf.shape(x)[0] + 8, x[1]).stack()
+
+
 def _array_of_matrices(x: Any) -> Any:
     made = tf.TensorArray(tf.float32, 0, dynamic_size=True)
     for i in tf.range(3):
@@ -229,6 +234,7 @@ CONTROL_FLOW = (
     TfFunction("array that grows anywhere", _array_that_grows_anywhere, _ANY_STEPS),
     TfFunction("array written at once", _array_written_at_once, _MATRIX),
     TfFunction("words until a stop", _words_until_a_stop, _MATRIX, autograph=True),
+    TfFunction("array written past its end", _array_written_past_its_end, _ANY_STEPS),
     TfFunction("array scattered", _array_scattered, _MATRIX),
     TfFunction("array of matrices", _array_of_matrices, _MATRIX, autograph=True),
     TfFunction("array of matrices of any size", _array_of_matrices, _OPEN, autograph=True),

@@ -107,7 +107,8 @@ def warnings(measured: Sequence[Row]) -> list[str]:
 
 def _named(row: Row) -> str:
     streams = "" if row.streams == 1 else f", {row.streams} streams"
-    return f"{row.model}, {row.runtime} ({row.threads} threads{streams})"
+    threads = "1 thread" if row.threads == "1" else f"{row.threads} threads"
+    return f"{row.model}, {row.runtime} ({threads}{streams})"
 
 
 def write(measured: Sequence[Row], data: Mapping[str, Any], path: Path) -> None:

@@ -237,16 +237,19 @@ def _device_name(text: str) -> str | int:
 
 def positive(text: str) -> int:
     """Parse a whole number above 0."""
-    value = count(text)
-    if value == 0:
-        raise argparse.ArgumentTypeError("expected at least 1, got 0")
-    return value
+    return _whole(text, 1)
 
 
 def count(text: str) -> int:
     """Parse a non-negative whole number."""
-    if not text.isdecimal():
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    if not text.removeprefix("-").isdecimal():
         raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+    if int(text) < least:
+        raise argparse.ArgumentTypeError(f"expected at least {least}, got {text}")
     return int(text)
 
 
