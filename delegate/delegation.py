@@ -431,16 +431,16 @@ def _reserve(planned: Plan) -> None:
         raise OutOfDeviceMemory(f"the region {error}") from None
 
 
-def _weakly(tell: Failed) -> Failed:
-    """Return a method as a function that doesn't hold its object, whose memory then lasts as long as it is used."""
-    method = WeakMethod(tell)
+def _weakly(failed: Failed) -> Failed:
+    """Return a method as a function that doesn't keep its object alive, and raises the error once that is gone."""
+    reference = WeakMethod(failed)
 
-    def told(program: Program, error: DelegateError) -> None:
-        if (held := method()) is None:
+    def call(program: Program, error: DelegateError) -> None:
+        if (method := reference()) is None:
             raise error
-        held(program, error)
+        method(program, error)
 
-    return told
+    return call
 
 
 def _raise(error: Exception) -> None:

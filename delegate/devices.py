@@ -13,7 +13,6 @@ from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Iden
 from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.naming import advice, named
-from litecl.delegate.opencl_drivers import may_have_gpus
 from litecl.delegate.progress import info, warn
 from litecl.delegate.report import summary
 from litecl.delegate.tuning import Demand, Tuning, load
@@ -65,6 +64,8 @@ class _Nothing:
 
 def _gpus() -> Backend:
     """Return the back end for GPUs; importing it doubles a process's startup time, so skip it if there are none."""
+    from litecl.delegate.opencl_drivers import may_have_gpus
+
     return _opencl(gpus=True) if may_have_gpus() else _Nothing()
 
 

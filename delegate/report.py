@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from litecl.delegate.counters import Counters as Counters
@@ -263,9 +263,9 @@ class DelegationReport:
 
     def to_json(self) -> str:
         """Return the whole report as a JSON object."""
-        data = asdict(self) | {"warnings": self.warnings}
-        data["counters"].pop("invocation")
-        return json.dumps(data)
+        counters = _fields(self.counters)
+        counters.pop("invocation")
+        return json.dumps(_fields(self) | {"counters": counters, "warnings": self.warnings}, default=_fields)
 
     def frame(
         self, rows: Literal["nodes", "partitions", "kernels", "copies"] = "nodes", library: "Library | None" = None
@@ -281,7 +281,7 @@ class DelegationReport:
 
         return html(self)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         from litecl.delegate.report_text import text
 
         return text(self)
@@ -291,6 +291,10 @@ class DelegationReport:
         from litecl.delegate.report_text import renderable
 
         return renderable(self)
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
 def log(report: DelegationReport) -> None:

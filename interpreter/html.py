@@ -6,7 +6,7 @@ from litecl.interpreter.visible import visible_lines
 
 _STYLE = """<style>
 .litecl table{border-collapse:collapse;margin:.3em 0 .8em}
-.litecl th,.litecl td{border:1px solid #8886;padding:.15em .5em;text-align:left;vertical-align:top}
+.litecl.litecl th,.litecl.litecl td{border:1px solid #8886;padding:.15em .5em;text-align:left;vertical-align:top}
 .litecl .warning{color:#b00;font-weight:bold}
 .litecl .cpu td{background:#f802}
 </style>"""

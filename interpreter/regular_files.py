@@ -14,9 +14,10 @@ _AT_ONCE, _NO_LINK = getattr(os, "O_NONBLOCK", 0), getattr(os, "O_NOFOLLOW", 0)
 def open_regular(path: str | PathLike[str], *, links: bool = True) -> FileIO:
     """Open a regular file to read it. links: whether the path may be a symbolic link.
 
-    Raises OSError: with EINVAL for anything but a regular file, with EISDIR for a folder.
+    Raises OSError: with EINVAL for anything but a regular file, with EISDIR for a folder; TypeError for a number, which
+    ``open`` takes for an open file.
     """
-    return FileIO(path, "rb", opener=partial(_opened, more=_AT_ONCE if links else _AT_ONCE | _NO_LINK))
+    return FileIO(os.fspath(path), "rb", opener=partial(_opened, more=_AT_ONCE if links else _AT_ONCE | _NO_LINK))
 
 
 def _opened(path: str, flags: int, more: int) -> int:

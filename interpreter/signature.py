@@ -17,6 +17,7 @@ from litecl.interpreter.feeding import OF_ML_DTYPES
 from litecl.interpreter.graph import Array, Model, Shape, Signature
 from litecl.interpreter.runnable import ALREADY_RUNNING, Runnable
 from litecl.interpreter.schema import TensorType
+from litecl.interpreter.visible import visible
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 _ARRAY = np.ndarray
@@ -42,6 +43,10 @@ class SignatureRunner:
         self._outputs = dict(sorted(self._signature.outputs.items())).items()
         self._last: _Again | None = None
         self._arrays: _Arrays | None = None
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(visible(name) for name in names) for names in (self._inputs, dict(self._outputs)))
+        return f"<SignatureRunner of {self._signature_key!r}: {inputs} -> {outputs}>"
 
     def __call__(self, **inputs: npt.ArrayLike | DeviceTensor) -> dict[str, Any]:
         """Run the signature. Raises ModelError for missing or unknown names and while another thread runs the

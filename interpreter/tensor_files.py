@@ -70,4 +70,4 @@ def read(path: str | PathLike[str]) -> dict[str, Array]:
         raise
     except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, BadZipFile) as error:
         fault = f"{type(error).__name__}: {error}"
-        raise ModelError(f"{fspath(path)}: no tensors that can be read ({fault})") from error
+        raise ModelError(f"{path!s}: no tensors that can be read ({fault})") from error

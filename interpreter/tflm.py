@@ -16,13 +16,13 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Bind, ControlOp, Op, Run, Specs
-from litecl.interpreter.ops import binary, fully_connected, prelu, reduce, softmax, transpose_conv, unary
+from litecl.interpreter.ops import batch_matmul, binary, fully_connected, prelu, reduce, softmax, transpose_conv, unary
 from litecl.interpreter.ops.leaky_relu import LEAKY_RELU
 from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
 from litecl.interpreter.recurrent import micro_lstm
 from litecl.interpreter.schema import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
 
-_FLOATS = (TensorType.FLOAT32, TensorType.FLOAT16)
+_UNRULED = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.UINT8)  # of the last tflite-micro has no kernels
 
 
 def of_tflm(model: Model) -> Model:
@@ -36,7 +36,7 @@ def _graph(graph: Subgraph) -> Subgraph:
 
 def _ruled(graph: Subgraph, node: Node) -> Node:
     specs = [graph.tensors[t] for t in node.inputs if t != ABSENT]
-    if not any(map(require.is_quantized, specs)) or any(spec.type in _FLOATS for spec in specs):
+    if not any(map(require.is_quantized, specs)) or any(spec.type in _UNRULED for spec in specs):
         return node
     if node.op in (binary.ADD, binary.SUB):
         return replace(node, options=replace(node.options, pot_scale_int16=False))
@@ -71,6 +71,11 @@ def _fully_connected(options: Any, inputs: Specs, outputs: Sequence[TensorSpec])
 
 def _transpose_conv(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
     return transpose_conv.integer(replace(options, quantized_bias_type=TensorType.INT64), inputs, outputs[0])
+
+
+def _batch_matmul(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+    """Multiply scales in float64."""
+    return batch_matmul.integer(options, inputs, outputs[0], coarse=False)
 
 
 def _sum(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
@@ -172,6 +177,7 @@ _FUNCTIONS: Mapping[Op, quantized.Bound] = {
 _BINDS: Mapping[Op, Bind] = {
     fully_connected.FULLY_CONNECTED: _fully_connected,
     transpose_conv.TRANSPOSE_CONV: _transpose_conv,
+    batch_matmul.BATCH_MATMUL: _batch_matmul,
     reduce.SUM: _sum,
     UNIDIRECTIONAL_SEQUENCE_LSTM: _lstm,
     binary.MUL: _multiply,

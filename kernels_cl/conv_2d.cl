@@ -7,7 +7,7 @@
 // A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
-#include <delegate.matmul.product.SharedPanel>
+#include <delegate.cpu.schedules.SharedPanel>
 #include <delegate.ops.conv_2d.Convolution>
 
 // Adds up the taps of a tile's pixels in rows [ky, ky_last) of the kernel, whose weights these are. at[r] is the offset

@@ -14,7 +14,7 @@ INLINE float dot_row(__global const float *restrict x, __global const Weight *re
     UNROLL for (int i = 0; i < SUMS; ++i) lanes[i] = 0.0f;
     int k = 0;
     for (; k + SUMS * VW <= depth; k += SUMS * VW) {
-#ifdef FAR
+#ifdef FAR  // a step of short vectors of halves is half a line, but a test costs more than prefetching it twice
         UNROLL for (int i = 0; i < SUMS * VW; i += LINE_WEIGHTS) PREFETCH(row + k + i + AHEAD * LINE_WEIGHTS);
 #endif
         UNROLL for (int i = 0; i < SUMS; ++i)

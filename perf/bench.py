@@ -2,13 +2,14 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
 from litecl.delegate import DelegationReport
 from litecl.delegate.tuning import Tiled
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 from litecl.interpreter.numbers import Numbers
 from litecl.perf.contenders import Contender, Refusal, litecl, start, start_peer

@@ -6,13 +6,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.naming import counted
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import LiteclError, brief
 from litecl.interpreter.graph import Array
 from litecl.interpreter.numbers import Numbers

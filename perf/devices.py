@@ -1,13 +1,13 @@
 """Describes this machine's devices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 
 from litecl.delegate import disk
 from litecl.delegate.backend.protocols import FoundDevice
 from litecl.delegate.devices import choose, devices
 from litecl.delegate.tuning import load
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import KernelBuildError
 
 

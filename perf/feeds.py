@@ -61,7 +61,7 @@ def named_inputs(details: Sequence[Details], inputs: Mapping[str, Array], seed: 
     return {**random_inputs(details, seed), **inputs}
 
 
-def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _random(rng: "np.random.Generator", shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if comparison.is_float(dtype):
         return rng.standard_normal(shape).astype(dtype)
     if dtype.kind == "c":

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from litecl.generate import parts
 from litecl.generate.model import LanguageModel, requires
 from litecl.generate.runners import Caches
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.reader import read

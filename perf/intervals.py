@@ -1,10 +1,10 @@
 """Estimates confidence intervals for ratios of medians by resampling parts of a run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 _PARTS = 12  # blocks of consecutive rounds: disturbances of the machine last for many

@@ -5,11 +5,11 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from litecl.delegate.devices import devices
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.numbers import Numbers

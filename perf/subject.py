@@ -1,9 +1,9 @@
 """A runtime's figures in a benchmark, for a single interpreter or several in parallel threads."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 from litecl.perf.contenders import Contender, start
 from litecl.perf.doubts import doubts

@@ -1,7 +1,8 @@
 """A listener that sums each node's time on the host."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+
+from litecl.interpreter.dataclass import dataclass
 
 
 @dataclass(frozen=True)

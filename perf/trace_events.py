@@ -4,12 +4,12 @@ The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, count, groupby
 from typing import Any
 
 from litecl.delegate.report import DelegationReport, KernelRow, NodeRow
 from litecl.delegate.report_details import kernel_name
+from litecl.interpreter.dataclass import dataclass
 
 _HOST, _DEVICE, _COPIES = 1, 2, 3  # thread numbers
 _REGION = "CL_REGION"

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from litecl.cases import Case
 from litecl.delegate import CLDelegate
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.native import execution
+from litecl.delegate.native import execution, workers
 from litecl.delegate.native.backend import NativeDevice, NativeFound
 from litecl.delegate.native.clang import Unit
 from litecl.delegate.native.cross import compiler_for
@@ -125,7 +125,7 @@ def main(wanted: str = "40", processor: str = "x86-64-v3") -> int:
     macros = *(f"-D{member.name}={int(member)}" for member in NativeCall), f"-DWORDS={len(NativeCall)}"
     options = "-target", "x86_64-windows-gnu", "-O1", *macros, "-o", str(_FOLDER / "host.exe")
     subprocess.run((zig, "cc", *options, str(host)), check=True)
-    execution.crew = lambda libraries: Crew(_NoCrew, 0, 0, 0)  # type: ignore[assignment,arg-type,attr-defined]
+    workers.crew = lambda libraries: Crew(_NoCrew, 0, 0, 0)  # type: ignore[assignment,arg-type,attr-defined]
     failed, runs, start_s = 0, 0, time.perf_counter()
     for case in _cases(wanted):
         for threads in (1, 2):

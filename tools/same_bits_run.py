@@ -36,7 +36,7 @@ def _digests(model: Path, pack: Path, threads: int) -> tuple[list[str], str]:
     delegate = CLDelegate(programs=pack, strict=True, num_threads=threads, deterministic=True)
     interpreter = Interpreter(model, delegates=[delegate])
     interpreter.allocate_tensors()
-    feeds = np.load(model.with_suffix(".npz"))
+    feeds = np.load(model.with_suffix(".npz"), allow_pickle=True)  # strings are objects
     digests = []
     for _ in range(2):  # variables keep the first run's values
         for number, detail in enumerate(interpreter.get_input_details()):
@@ -46,7 +46,8 @@ def _digests(model: Path, pack: Path, threads: int) -> tuple[list[str], str]:
             value = np.ascontiguousarray(interpreter.get_tensor(detail["index"]))
             if value.dtype.kind == "f":
                 value[np.isnan(value)] = np.nan  # whose sign and payload each processor chooses
-            digests.append(hashlib.sha256(value.tobytes()).hexdigest()[:16])
+            content = repr(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()
+            digests.append(hashlib.sha256(content).hexdigest()[:16])
     return digests, interpreter.delegation_report().deterministic
 
 

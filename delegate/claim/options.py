@@ -27,6 +27,11 @@ KeptNode = str | int | tuple[int, int]
 """A node by the name of a result, by its position in subgraph 0, or by (subgraph, position)."""
 
 _NUMBERS = (int, int | None)  # types of numeric options
+_CHOICES = {
+    "precision": get_args(Precision),
+    "dynamic_range": get_args(DynamicRange),
+    "warm_up": get_args(WarmUpMode),
+}
 
 
 def _flag(flag: str, help_: str, file: str = "DIR") -> dict[str, str]:
@@ -161,16 +166,13 @@ class CLOptions:
             return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        if self.precision not in get_args(Precision):
-            raise DelegateError(f"precision: expected 'fp32' or 'fp16', got {self.precision!r}")
-        if self.dynamic_range not in get_args(DynamicRange):
-            raise DelegateError(f"dynamic_range: expected 'reference' or 'asymmetric', got {self.dynamic_range!r}")
-        if self.warm_up not in get_args(WarmUpMode):
-            raise DelegateError(f"warm_up: expected 'block' or 'background', got {self.warm_up!r}")
+        for name, choices in _CHOICES.items():
+            if (value := getattr(self, name)) not in choices:
+                raise DelegateError(f"{name}: expected {' or '.join(map(repr, choices))}, got {value!r}")
         for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):
             least = 0 if name.startswith("max_") else 1
             if value is not None and not (hasattr(value, "__index__") and value >= least):
-                raise DelegateError(f"{name}: expected a positive number, got {value!r}")
+                raise DelegateError(f"{name}: expected a number of at least {least}, got {value!r}")
         for name in (item.name for item in fields(self) if item.type is bool):
             object.__setattr__(self, name, flag(name, getattr(self, name), DelegateError))
         if self.deterministic and self.tuning is not None:

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 
 from litecl.delegate.cl_op import CallOn
 from litecl.delegate.cpu import schedules
+from litecl.delegate.cpu.schedules import SharedPanel
 from litecl.delegate.launch import Chunks, Grid, Tile, least_waste
-from litecl.delegate.matmul.product import SharedPanel
 from litecl.delegate.target import PLAIN, Macros, Own, Target, TilesByWidth
 from litecl.delegate.tuning import Schedule, TileShape, Tuning
 from litecl.interpreter.dataclass import dataclass

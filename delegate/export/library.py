@@ -122,7 +122,7 @@ def objects(drawn: Draft, name: str, interface: str, *, apart: bool = False) -> 
             macros = {**device.macros, **_renamed(programs, name, device.target().vector_width)}
             kernels = ExportLibraries(compiler, macros, drawn.directory, machine).objects(_joined(programs))
         constants = folder / "constants"
-        constants.write_bytes(drawn.constants)
+        constants.write_bytes(b"\0" + drawn.constants)  # the compiler refuses files that begin like UTF-16
         unit = Unit(
             "model.c", _Source(drawn, name, programs).text(interface, None if apart else constants), machine.options
         )
@@ -176,7 +176,7 @@ class _Source:
         """Return the file. constants: the file of their bytes; None if they are not part of it."""
         drawn = self._drawn
         declared = f"static _Alignas(64) u8 constants[{len(drawn.constants)}];\n"
-        embedded = f'static const _Alignas(64) u8 constants[] = {{\n#embed "{constants}"\n}};\n'
+        embedded = f'static const _Alignas(64) u8 constants[] = {{\n#embed "{constants}" clang::offset(1)\n}};\n'
         store = f"static u8 store[{self._store_bytes}];\nstatic int current;\n"
         return _TEXT % {
             "mark": UNSEALED,

@@ -4,7 +4,6 @@ Weights are packed on the host where they are constant, by a kernel where they a
 """
 
 from dataclasses import replace
-from enum import IntEnum
 from math import prod
 
 import numpy as np
@@ -16,13 +15,6 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 CACHED_WEIGHTS = 1 << 18  # elements that fit in a CPU's second-level cache
-
-
-class SharedPanel(IntEnum):
-    """A panel of at least LEAST_BYTES is read once for TILES tiles of a CPU's convolution, row by row of the kernel."""
-
-    LEAST_BYTES = 1 << 17
-    TILES = 8
 
 
 def panels(matrices: Array, panel: int) -> Array:

@@ -4,21 +4,18 @@ import ctypes
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from litecl.delegate.backend.errors import host_memory, too_many_iterations
 from litecl.delegate.backend.protocols import AtOnce, Faster
-from litecl.delegate.backend.step_times import StepTimes
 from litecl.delegate.backend.trials import Trials, may_be_short, may_not_pay
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.kit.shared import packed
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.memory import ConstantPool, NativeMemory
-from litecl.delegate.native.stepped import Stepped
-from litecl.delegate.native.workers import crew
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import RegionProgram, region_program
 from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, NativeCall, RegionSize, Shift
@@ -28,6 +25,10 @@ from litecl.interpreter import limits
 from litecl.interpreter.buffers import Buffer, HostBuffer, aligned
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array
+
+if TYPE_CHECKING:
+    from litecl.delegate.backend.step_times import StepTimes
+    from litecl.delegate.native.stepped import Stepped
 
 _SHORT_S = 2e-6  # above this, threads that release the GIL get more done than one
 _FREE, _LOCKED = ctypes.CFUNCTYPE(None), ctypes.PYFUNCTYPE(None)  # release or hold the GIL during a call
@@ -46,7 +47,7 @@ class NativeExecution:
             self._plan, self._most = plan, options.max_loop_iterations
             program = program_of(plan, self.memory, options)
             self._limited_loops = bool(plan.loops) and self._most is not None
-            self._step_times = StepTimes(program, workers) if options.profile and not reason else None
+            self._step_times = _step_times(program, workers) if options.profile and not reason else None
             self._stepped: Stepped | None = None
             self._libraries, self._launches = libraries, min(1, len(program.works))
             self._shifts = self._first_shifts()
@@ -58,8 +59,7 @@ class NativeExecution:
                 self._record = self._prepare(program, libraries, workers)
                 self._trials = Trials(_SHORT_S)
                 if reason:
-                    stepped = Stepped(plan, program, self._record, self._shifts, self._free, timed=options.profile)
-                    self._stepped, self._call = stepped, self._step
+                    self._stepped, self._call = self._by_launch(program, timed=options.profile), self._step
                 else:
                     self._call = self._tried if may_be_short(plan) and _HAS_LOCK else self._freely()
 
@@ -89,6 +89,8 @@ class NativeExecution:
         call[NativeCall.TIMES] = progress_bytes // 8
         call[NativeCall.MEASURED] = self.manner.runs == "one kernel" and may_not_pay(self._plan)
         if workers > 1:
+            from litecl.delegate.native.workers import crew
+
             helpers = crew(libraries)
             helpers.hire(workers - 1)
             call[NativeCall.DOOR], call[NativeCall.TAKE], call[NativeCall.LEAD], call[NativeCall.ALONG] = (
@@ -103,6 +105,12 @@ class NativeExecution:
         argument = ctypes.c_void_p.from_param(call.ctypes.data)
         self._free, self._locked = (partial(kind(address), argument) for kind in (_FREE, _LOCKED))
         return call
+
+    def _by_launch(self, program: RegionProgram, *, timed: bool) -> "Stepped":
+        """Return what runs the region launch by launch."""
+        from litecl.delegate.native.stepped import Stepped
+
+        return Stepped(self._plan, program, self._record, self._shifts, self._free, timed=timed)
 
     def _freely(self) -> AtOnce:
         """Return the function that releases the GIL, and waits at the gate before it takes it again."""
@@ -217,6 +225,12 @@ class NativeExecution:
         from litecl.delegate.native.clock import cycle_s
 
         return self._step_times.of_launches(cycle_s(self._libraries.crew()))
+
+
+def _step_times(program: RegionProgram, workers: int) -> "StepTimes":
+    from litecl.delegate.backend.step_times import StepTimes
+
+    return StepTimes(program, workers)
 
 
 def _address(library: ctypes.CDLL, function: str) -> int:

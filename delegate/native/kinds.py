@@ -35,12 +35,12 @@ class Kind:
 
 
 _X86, _ARM64 = ("x86_64", "amd64"), ("aarch64", "arm64")
-_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "znver3")
+_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 _BOARDS = ("cortex-a53", "cortex-a72", "cortex-a76", "neoverse-n1")
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("x86_64-linux", "x86_64-linux-gnu", "linux", _X86, 64, "-march", "x86-64", _LEVELS),
+        Kind("x86_64-linux", "x86_64-linux-gnu", "linux", _X86, 64, "-march", "x86-64", (*_LEVELS, "znver3")),
         Kind("aarch64-linux", "aarch64-linux-gnu", "linux", _ARM64, 64, "-mcpu", "generic", _BOARDS),
         # A 32-bit system may run on a 64-bit processor. The base has NEON with fused multiply-add, and divides.
         Kind(

@@ -53,20 +53,20 @@ def plan(
     lives = lifetimes(steps, [*inputs.values(), *old.values()], outputs, aliases, slots)
     usages = tuple(usage for usage in lives if usage.key not in apart)
     return Plan(
-        region,
-        steps,
-        tuple(works_of(steps)),
-        tuple(inputs.values()),
-        outputs,
-        states,
-        aliases,
-        slots,
-        tuple(lowered.lstms),
-        place(usages, alignment),
-        usages,
-        lowered.merged,
-        overwritten,
-        apart,
+        region=region,
+        steps=steps,
+        works=tuple(works_of(steps)),
+        inputs=tuple(inputs.values()),
+        outputs=outputs,
+        states=states,
+        aliases=aliases,
+        slots=slots,
+        lstms=tuple(lowered.lstms),
+        arena=place(usages, alignment),
+        usages=usages,
+        merged=lowered.merged,
+        overwritten=overwritten,
+        apart=apart,
     )
 
 

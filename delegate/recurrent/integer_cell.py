@@ -137,19 +137,19 @@ def run_integer_cell(
     hidden_bytes = _padded((2 if words else 1) * cell.units, 4)
     peephole = _peephole(cell.peephole, blocks * width)
     shape = IntegerRecurrence(
-        time,
-        cell.units,
-        blocks,
-        cell.outputs,
-        row_bytes,
-        hidden_bytes,
-        0 if len(peephole) == 1 else peephole[0].size,
-        cell.added_shift,
-        cell.cell_clip,
-        cell.projection_clip,
-        cell.hidden,
-        cell.hidden_zero,
-        cell.output_zero,
+        time=time,
+        units=cell.units,
+        blocks=blocks,
+        outputs=cell.outputs,
+        row_bytes=row_bytes,
+        hidden_bytes=hidden_bytes,
+        peephole_step=0 if len(peephole) == 1 else peephole[0].size,
+        added_shift=cell.added_shift,
+        cell_clip=cell.cell_clip,
+        projection_clip=cell.projection_clip,
+        hidden=cell.hidden,
+        hidden_zero=cell.hidden_zero,
+        output_zero=cell.output_zero,
     )
     operands: list[Arg] = [
         sums,

@@ -72,9 +72,10 @@ def _address(values: Array) -> int:
 
 def _unpacked(raw: Array, bits: int, dtype: np.dtype[np.generic]) -> Array:
     """Unpack elements into one byte each, the first from the lowest bits; signed types extend their sign."""
-    high = 8 - bits
-    columns = [(raw << (high - shift)).astype(np.uint8).view(dtype) >> high for shift in range(0, 8, bits)]
-    return np.stack(columns, axis=-1).reshape(-1)
+    high, every = 8 - bits, np.arange(256, dtype=np.uint8)
+    columns = [(every << (high - shift)).view(dtype) >> high for shift in range(0, 8, bits)]
+    by_byte = np.stack(columns, axis=-1).view(f"u{8 // bits}").reshape(-1)
+    return np.take(by_byte, raw).view(dtype)
 
 
 def _packed(values: Array, bits: int) -> Array:

@@ -73,7 +73,7 @@ def _bind(options: BatchMatMulOptions, inputs: Specs, outputs: Sequence[TensorSp
     (x,) = require.present(inputs, 1)
     if x.type == TensorType.FLOAT32:
         return _bind_hybrid(options, inputs, outputs)
-    return _sums if outputs[0].type == TensorType.INT32 else _integer(options, inputs, outputs[0])
+    return integer(options, inputs, outputs[0], coarse=True)
 
 
 def _sums(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
@@ -82,13 +82,16 @@ def _sums(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
     return [exact.matmul(x, y, exact.reach(x.dtype) * exact.reach(y.dtype)).astype(np.int32)]
 
 
-def _integer(options: BatchMatMulOptions, inputs: Specs, output: TensorSpec) -> Run:
+def integer(options: BatchMatMulOptions, inputs: Specs, output: TensorSpec, *, coarse: bool) -> Run:
+    """Return the kernel of integers. coarse: see ``weighted.scaling``."""
+    if output.type == TensorType.INT32:
+        return _sums
     x, y = require.present(inputs, 2)
     columns = len(y.static_shape) - (2 if options.adj_y else 1)
     if y.quantization is not None and y.quantization.scale.size > 1 and y.quantization.quantized_dimension != columns:
         raise UnsupportedOp(f"scales along dimension {y.quantization.quantized_dimension}, expected {columns}")
     factor_of = rescale.wide if x.type == TensorType.INT16 else rescale.twice_rounded
-    scaling = weighted.scaling(ActivationFunctionType.NONE, x, y, output, factor_of, coarse=True)
+    scaling = weighted.scaling(ActivationFunctionType.NONE, x, y, output, factor_of, coarse=coarse)
     largest = scaling.reach * exact.reach(y.dtype, scaling.weights_zero_point)
     last = cache(lambda depth: scaling.rescale(np.array([-largest * depth]), np.array([largest * depth])))
 

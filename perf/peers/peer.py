@@ -1,11 +1,10 @@
 """What the tool knows of a runtime that litecl is measured against."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import MissingExtra
 from litecl.perf.feeds import Runtime
 
@@ -30,6 +29,8 @@ class Peer:
     @property
     def version(self) -> str:
         """The runtime's version; empty if unknown."""
+        from importlib.metadata import PackageNotFoundError, version  # half as slow to import as numpy
+
         try:
             return version(next(iter(self.packages.values())))
         except PackageNotFoundError:  # another package brings the module

@@ -4,11 +4,11 @@ Nothing broadcasts. Infinities and NaN must match; then they are equal. Integers
 around, and no int64 is rounded to a float first.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.feeding import OF_ML_DTYPES
 from litecl.interpreter.graph import Array
 

@@ -19,15 +19,11 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnect
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP, TANH
-from litecl.interpreter.ops.unidirectional_sequence_lstm import (
-    UNIDIRECTIONAL_SEQUENCE_LSTM,
-    UnidirectionalSequenceLSTMOptions,
-)
 from litecl.interpreter.run.executor import Executor
-from litecl.interpreter.schema import ActivationFunctionType
 from support.build import Graph, model, randn
 from support.devices import several_threads
 from support.loop_models import INT, State, below, next_, while_model
+from support.small_models import lstm
 
 RNG = np.random.default_rng(72)
 on_the_processor = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor")
@@ -53,16 +49,6 @@ def several() -> Model:
     weights = g.const(randn(RNG, 4, 4))
     y = g.op(FULLY_CONNECTED, [x, weights, None], FullyConnectedOptions(keep_num_dims=True))
     return model(g.build(y, g.op(TANH, [y], NoOptions())))
-
-
-def lstm() -> Model:
-    g = Graph()
-    weights = [g.const(randn(RNG, 4, n, scale=0.5)) for n in (4,) * 8]
-    biases = [g.const(randn(RNG, 4)) for _ in range(4)]
-    states = [g.variable((1, 4)), g.variable((1, 4))]
-    operands = [g.input((1, 3, 4)), *weights, None, None, None, *biases, None, None, *states, None, None, None, None]
-    options = UnidirectionalSequenceLSTMOptions(fused_activation_function=ActivationFunctionType.TANH)
-    return model(g.build(g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)))
 
 
 def aliased() -> Model:
@@ -121,7 +107,7 @@ def compare_with_node_by_node(model_: Model, options: dict[str, Any], walked: li
         if turn in (4, 15):
             short.reset_all_variables(), long_.reset_all_variables()
         if turn in (7, 18) and variables:
-            state = randn(RNG, 1, 4)
+            state = randn(RNG, *model_.subgraphs[0].tensors[variables[0]].static_shape)
             short.set_tensor(variables[0], state), long_.set_tensor(variables[0], state)
         walked.clear()
         for got, expected in zip(run(short, x), run(long_, x), strict=True):

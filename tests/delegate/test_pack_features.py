@@ -26,7 +26,7 @@ def test_features_are_those_that_a_compiler_sees() -> None:
     [
         *("x86_64-linux:znver5", "x86_64-linux:sapphirerapids", "x86_64-windows:alderlake", "x86_64-linux:x86-64-v4"),
         *("aarch64-linux:cortex-a76", "aarch64-linux:neoverse-v2", "aarch64-macos:apple-m2", "armv7-linux:cortex-a9"),
-        *("armv7-linux:cortex-a72", "riscv64-linux:rv64gcv"),
+        *("armv7-linux:cortex-a72", "riscv64-linux:rv64gcv", "aarch64-linux:ampere1b"),
     ],
 )
 def test_processors_whose_features_a_board_can_be_asked_for(name: str) -> None:
@@ -37,7 +37,9 @@ def test_processors_whose_features_a_board_can_be_asked_for(name: str) -> None:
         "cortex-a76": "__ARM_FEATURE_DOTPROD",
         "cortex-a9": "__ARM_NEON",
         "rv64gcv": "__riscv_v",
-        "znver5": "__AVX512VNNI__",
+        "znver5": "__SSE4A__",
+        "sapphirerapids": "__AVX512VNNI__",
+        "ampere1b": "__ARM_FEATURE_SHA3",
     }
     assert expected.get(machine.processor, next(iter(needed))) in needed
 

@@ -20,13 +20,9 @@ from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP, LOGISTIC, TANH
-from litecl.interpreter.ops.unidirectional_sequence_lstm import (
-    UNIDIRECTIONAL_SEQUENCE_LSTM,
-    UnidirectionalSequenceLSTMOptions,
-)
-from litecl.interpreter.schema import ActivationFunctionType
 from support.build import Graph, model, randn
 from support.devices import calling_thread, several_threads
+from support.small_models import lstm
 
 RNG = np.random.default_rng(47)
 MODES = {
@@ -64,16 +60,6 @@ def pieces(width: int) -> Model:
     g = Graph()
     x = g.op(EXP, [g.op(LOGISTIC, [g.input((3, width))], NoOptions())], NoOptions())
     return model(g.build(g.op(TANH, [x], NoOptions()), x))
-
-
-def lstm() -> Model:
-    g = Graph()
-    weights = [g.const(randn(RNG, 4, n, scale=0.5)) for n in (4,) * 8]
-    biases = [g.const(randn(RNG, 4)) for _ in range(4)]
-    states = [g.variable((1, 4)), g.variable((1, 4))]
-    operands = [g.input((1, 3, 4)), *weights, None, None, None, *biases, None, None, *states, None, None, None, None]
-    options = UnidirectionalSequenceLSTMOptions(fused_activation_function=ActivationFunctionType.TANH)
-    return model(g.build(g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)))
 
 
 MODELS = [(dense(16), {}), (dense(33), {}), (pieces(7), {"deny_ops": ["EXP"]}), (lstm(), {})]

@@ -124,6 +124,12 @@ def test_outputs_that_nothing_computes(tmp_path: Path) -> None:
 
 
 @needs_cc
+def test_constants_that_begin_like_text_in_utf_16(tmp_path: Path) -> None:
+    g = Graph()
+    check(CProgram(model(g.build(g.input((2,)), g.const(np.frombuffer(b"\xfe\xff\x80\x3f", np.float32)))), tmp_path))
+
+
+@needs_cc
 def test_two_models_in_one_program(tmp_path: Path) -> None:
     """Of the same kernels, with other weights."""
     one, two = (CProgram(small_models.chain(), tmp_path, name=name) for name in ("one", "two"))

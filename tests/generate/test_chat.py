@@ -257,6 +257,7 @@ def test_content_in_parts(path: Path, tmp_path: Path) -> None:
     ("messages", "error", "said"),
     [
         ([], ModelError, "messages: expected at least one"),
+        (None, ArgumentError, "messages: expected a list, or a text, got None"),
         ([{"content": "x"}], ArgumentError, r"messages\[0\]: expected a mapping with the text 'role'"),
         ([USER, "x"], ArgumentError, r"messages\[1\]: expected a mapping"),
         ([{"role": "user", "content": 3}], ArgumentError, r"messages\[0\]: expected a text for 'content'"),
@@ -285,6 +286,10 @@ def test_wrong_files_and_options(path: Path, tmp_path: Path) -> None:
         Generator(LM.write(tmp_path), cpu=True).chat([USER])
     with pytest.raises(ModelError, match="the chat template of this model takes none"):
         Generator(path, cpu=True).chat([USER], tools=[TOOL])
+    for wrong in ({"messages": []}, [1], "x"):
+        with pytest.raises(ArgumentError, match="variables: expected a mapping without 'messages'"):
+            Generator(path, cpu=True).chat([USER], variables=wrong)
+    assert Generator(path, cpu=True).chat_prompt([USER], variables={"self": 1}).text
     with pytest.raises(ArgumentError, match="expected options of"):
         Generator(path, cpu=True).chat([USER], nosuch=1)
     with pytest.raises(ModelError, match=r"absent\.jinja cannot be read"):

@@ -2,8 +2,12 @@
 
 import errno
 import json
+import os
+import signal
+import tempfile
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +177,41 @@ def test_sessions_in_threads(generator: Generator) -> None:
     }
 
 
+def test_one_session_in_two_threads(generator: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other thread, which comes while the model runs, is refused each time, and changes nothing."""
+    session, errors = generator.session(), list[str]()
+
+    def intrude() -> None:
+        for call in (lambda: session.generate(PROMPT[:2]), lambda: session.score(PROMPT[:2]), session.fork):
+            with pytest.raises(ModelError, match="another thread uses this session"):
+                call()
+            errors.append("refused")
+
+    def meanwhile(run: Callable[..., Any], *given: Any) -> Any:
+        thread = threading.Thread(target=intrude)
+        thread.start()
+        thread.join()
+        return run(*given)
+
+    for name in ("run", "generate"):
+        monkeypatch.setattr(generator._model, name, partial(meanwhile, getattr(generator._model, name)))
+    for whole in (False, True):
+        assert [*session.generate(PROMPT[:3], max_tokens=4, whole=whole).tokens] == LM.greedy(session.tokens[:-4], 4)
+        assert len(errors) > 3
+        errors.clear()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_process_forked_while_the_model_runs(generator: Generator) -> None:
+    """The thread that runs it does not exist in the child, and is not waited for."""
+    with generator._model._lock:
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            os._exit([*generator.generate(PROMPT[:3], max_tokens=4).tokens] != LM.greedy(PROMPT[:3], 4))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_a_fork_goes_its_own_way(generator: Generator) -> None:
     session = generator.session()
     begun = [*session.generate(PROMPT[:10], max_tokens=4).tokens]
@@ -314,6 +353,8 @@ def test_files_that_are_no_session_of_the_model(generator: Generator, tmp_path: 
             generator.load(tmp_path / "cut.npz")
     with pytest.raises(FileNotFoundError):
         generator.load(tmp_path / "absent.npz")
+    with tempfile.TemporaryFile() as opened, pytest.raises(ModelError, match=f"{opened.fileno()}: no session"):
+        generator.load(opened.fileno())  # type: ignore[arg-type]
     other = CausalLM()
     other.weights["out"] += 1
     (tmp_path / "other").mkdir()
@@ -592,7 +633,7 @@ def test_wrong_arguments(path: Path, cpu: bool, given: dict[str, Any], said: str
 def test_wrong_options(generator: Generator, path: Path) -> None:
     with pytest.raises(ArgumentError, match="temperature: expected a finite number, got '1'"):
         generator.generate([1], temperature="1")
-    with pytest.raises(DelegateError, match="num_threads: expected a positive number, got '1'"):
+    with pytest.raises(DelegateError, match="num_threads: expected a number of at least 1, got '1'"):
         Generator(path, num_threads="1")
 
 

@@ -1,5 +1,6 @@
 """An interpreter in a prompt and in a notebook."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Signature
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.unary import TANH
@@ -41,6 +43,13 @@ def test_repr_tells_source_tensors_and_where_nodes_run(tmp_path: Path) -> None:
     delegated.allocate_tensors()
     assert repr(delegated).endswith("; 1 of 2 nodes on the device>")
     assert (repr(delegated), str(delegated)) == (f"{delegated}", f"{delegated!r}")
+    report = delegated.delegation_report()
+    assert repr(report) == str(report) and "TANH" in str(report)
+
+
+def test_a_runner_shows_its_signature() -> None:
+    model_ = replace(read(_content()), signatures=(Signature("go", {"b": 0}, {"y": 3}, 0),))
+    assert repr(Interpreter(model_).get_signature_runner()) == "<SignatureRunner of 'go': b -> y>"
 
 
 def test_a_closed_interpreter_and_a_failed_one_have_a_repr() -> None:

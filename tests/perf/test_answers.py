@@ -145,6 +145,9 @@ def test_a_published_detector_finds_what_litert_finds(tmp_path: Path, capsys: py
     Image.fromarray(picture).save(tmp_path / "photo.png")
     told = data(capsys, "run", model, "--input", tmp_path / "photo.png", "--least", 0.2, "--draw", tmp_path / "out.png")
     assert (np.asarray(Image.open(tmp_path / "out.png")) != picture).any()
+    np.save(tmp_path / "photo.npy", picture[None])
+    words = "run", model, "--input", tmp_path / "photo.npy", "--draw", tmp_path / "out.png"
+    assert "--draw: expected --input with one image" in failure(capsys, *words)
     peer = LiteRT(str(model), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
     run_on(peer, [picture[None]])
     _, classes, scores, _ = (peer.get_tensor(each["index"])[0] for each in peer.get_output_details())

@@ -214,12 +214,12 @@ def test_notes_of_an_error_are_json_too(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("run {model} --random -1", "--random: expected a whole number, got '-1'"),
+        ("run {model} --random -1", "--random: expected at least 0, got -1"),
         ("run {model} --hop-ms -1", "--hop-ms: expected milliseconds above 0, got '-1'"),
         ("run {model} --mean nan", "--mean: expected a finite number, got 'nan'"),
         ("run {model} --least nan", "--least: expected a finite number, got 'nan'"),
         ("bisect {model} --relative nan", "--relative: expected a number of 0 or more, got 'nan'"),
-        ("bisect {model} --steps -1", "--steps: expected a whole number, got '-1'"),
+        ("bisect {model} --steps -1", "--steps: expected at least 0, got -1"),
         ("diff {model} {model} --relative -1", "--relative: expected a number of 0 or more, got '-1'"),
     ],
 )

@@ -90,6 +90,18 @@ def test_version_and_help_import_no_model(capsys: pytest.CaptureFixture[str]) ->
         assert done.stdout.endswith("[]\n"), done.stderr
 
 
+@as_itself
+@pytest.mark.parametrize("words", [["run", "x.tflite", "--input", "x.npy"], ["inspect", "x.tflite"], ["devices"]])
+def test_commands_import_nothing_for_others(words: list[str], path: Path, tmp_path: Path) -> None:
+    """Models are converted, and random inputs drawn, by other commands."""
+    path.rename(tmp_path / "x.tflite")
+    np.save(tmp_path / "x.npy", randn(RNG, 1, 4))
+    script = "import sys\nfrom litecl.cli import main\ncode = main(sys.argv[1:])\n"
+    script += "print(code, sorted({'litecl.converter', 'numpy.random', 'tensorflow'} & {*sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.endswith("0 []\n"), done
+
+
 _FEWER = {"compare": 3, "sample": 2}  # uses of commands that have few flags
 
 

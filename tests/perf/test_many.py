@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import signal
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
@@ -187,10 +188,43 @@ def test_the_actors_of_ray_run_parts(rows: Job) -> None:
 def test_on_dask(rows: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """On workers that are threads of this process."""
     pytest.importorskip("distributed")
-    here = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
-    monkeypatch.setattr(engines, "_of_this_machine", lambda workers: here)
+    here = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    monkeypatch.setattr(engines, "_dask_of_this_machine", lambda workers: here)
     assert {done.number for done in engines.on_dask(rows, [0, 1, 2, 3], 2)} == {0, 1, 2, 3}
     require_right(rows)
+
+
+def test_on_a_dask_cluster_given(rows: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask's configuration, which reads DASK_SCHEDULER_ADDRESS, names it. A part that raises is run once."""
+    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        dask.config.set({"scheduler-address": cluster.scheduler_address}),
+    ):
+        assert {done.number for done in engines.on_dask(rows, [0, 1, 2, 3], 2)} == {0, 1, 2, 3}
+        require_right(rows)
+        tries = tmp_path / "tries"
+        monkeypatch.setattr(engines, "run_part", lambda job_, number: tries.open("a").write(f"{number}\n") / 0)
+        with pytest.raises(ZeroDivisionError):
+            list(engines.on_dask(rows, [3], 2))
+        assert tries.read_text() == "3\n"
+        monkeypatch.setattr(engines, "run_part", lambda job_, number: __import__("no_such_package"))
+        with pytest.raises(engines.EngineError, match="--engine dask: No module named 'no_such_package'"):
+            list(engines.on_dask(rows, [3], 2))
+
+
+def test_an_interrupt_waits_until_workers_have_started() -> None:
+    def interrupted() -> None:
+        with engines._interrupts_wait():
+            os.kill(os.getpid(), signal.SIGINT)
+            steps.append("started")
+        steps.append("ran")
+
+    steps: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert steps == ["started"]
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {signal.SIGINT}
 
 
 @pytest.mark.parametrize(("engine", "package"), [("ray", "ray"), ("dask", "distributed")])

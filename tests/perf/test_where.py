@@ -61,7 +61,7 @@ def _two(shape: tuple[int, ...], other: tuple[int, ...], function: ActivationFun
 
 def _kind(built: Model) -> Kind:
     graph = built.subgraphs[0]
-    return kind_of(graph, graph.nodes[0])
+    return kind_of(built, graph, graph.nodes[0])
 
 
 def test_kinds_tell_apart_what_runtimes_do() -> None:
@@ -98,8 +98,7 @@ def test_the_new_shape_of_a_reshape_counts_where_its_operand_has_another(
 
 def test_every_case_has_a_kind_that_can_be_read_back() -> None:
     for case in named_cases().values():
-        graph = case.model().subgraphs[0]
-        kind = kind_of(graph, graph.nodes[0])
+        kind = _kind(case.model())
         assert Kind.parse(str(kind)) == kind
 
 
@@ -190,6 +189,62 @@ def test_a_version_above_those_that_ran_is_not_known() -> None:
     assert verdict(Record().plus(_SEEN), 3).status == UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("record", "op", "status"),
+    [
+        (Record().plus(_SEEN), "WHILE", RUNS),
+        (Record().plus(_SEEN), "READ_VARIABLE", SAME),
+        (Record().plus(replace(_SEEN, differing=3, relative=2e-3)), "WHILE", RUNS),
+        (Record().plus(replace(_SEEN, differing=3, relative=2.0)), "WHILE", DIFFERS),
+        (Record().plus(replace(_SEEN, wrong="another shape")), "WHILE", DIFFERS),
+        (Record().plus(replace(_SEEN, refused="no translator for its body")), "WHILE", UNKNOWN),
+        (Record().plus(replace(_SEEN, refused="No translator found for POW node.")), "WHILE", UNKNOWN),
+        (Record().plus(replace(_SEEN, refused="No translator found for WHILE node.")), "WHILE", REFUSES),
+        (Record().plus(replace(_SEEN, refused="Unexpected type: RESOURCE")), "READ_VARIABLE", REFUSES),
+        (Record().plus(replace(_SEEN, refused="Unexpected type: RESOURCE")), "CALL_ONCE", UNKNOWN),
+    ],
+)
+def test_verdicts_on_nodes_that_ran_with_others(record: Record, op: str, status: str) -> None:
+    kind = Kind(op, ("resource",) if op == "READ_VARIABLE" else (), (), ())
+    runtime = Runtime("r", "r", "1", "", "", 1)
+    assert Table().with_runtime(runtime, {str(kind): record}).verdict("r", kind, 1).status == status
+
+
+def test_loops_are_alike_by_their_types_and_how_they_hand_values_on() -> None:
+    kinds = {name: str(specimens.of_case(f"WHILE/{name}").kind) for name in ("counted", "nested", "swapped variables")}
+    types = "WHILE | float32 int32 | float32 int32 | "
+    assert kinds == {"counted": types, "nested": f"{types}nested", "swapped variables": f"{types}overwritten"}
+
+
+def test_a_loop_runs_if_the_nodes_in_it_do() -> None:
+    built = specimens.of_case("WHILE/counted").model
+    kinds = [str(kind_of(built, graph, node)) for graph in built.subgraphs for node in graph.nodes]
+    runtime = Runtime("r", "r", "1", "", "", 1)
+    for known, status in ((kinds, RUNS), (kinds[:-1], UNKNOWN)):
+        table_ = Table().with_runtime(runtime, recorded((replace(_SEEN, kind=kind), False) for kind in known))
+        assert places.where(built, table_, ["r"])[0].verdicts["r"].status == status
+
+
+def test_nodes_of_subgraphs_are_cut_out() -> None:
+    content = write(specimens.of_case("WHILE/counted").model)
+    cut = [*specimens.of_model(content, "a")]
+    assert [(s.name, s.node.op.name) for s in cut] == [
+        ("a#0", "WHILE"), ("a#1/0", "LESS"), ("a#2/0", "ADD"), ("a#2/1", "ADD"), ("a#2/2", "TANH")
+    ]  # fmt: skip
+    assert {specimens.model_of(s.name) for s in cut} == {"a"}
+    assert len([*specimens.draws(cut[0], 3)]) == 1  # other inputs may never end the loop
+
+
+@pytest.mark.parametrize("op", ["CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"])
+def test_variables_are_tried_together(op: str) -> None:
+    specimen = specimens.of_case(f"{op}/set once, INT8")
+    assert specimen.node.op.name == op
+    off = observe(specimen, _suspect(lambda content: _Off(model_content=content)))
+    right = observe(specimen, _suspect(lambda content: Interpreter(model_content=content)))
+    assert right is not None and right.numbers >= table.FEWEST and not right.differing
+    assert off is not None and off.differing == off.numbers
+
+
 def test_no_kind_is_the_same_where_another_of_its_types_rounds() -> None:
     runtime = Runtime("r", "r", "1", "", "", 1)
     same, rounds = "ADD | int8*[1] | int8*[1] | a=1", "ADD | int8*[2b] | int8*[2b] | a=2"
@@ -266,7 +321,7 @@ def test_a_compiler_may_compute_what_follows_from_sizes() -> None:
     built = model(
         g.build(g.op(NEG, [g.op(SHAPE, [x], ShapeOptions(TensorType.INT32))], NoOptions()), g.op(NEG, [x], NoOptions()))
     )
-    kinds = [str(kind_of(built.subgraphs[0], node)) for node in built.subgraphs[0].nodes]
+    kinds = [str(kind_of(built, built.subgraphs[0], node)) for node in built.subgraphs[0].nodes]
     seen = [replace(_ON_CPU, kind=kind) for kind in kinds]
     known = Table().with_runtime(Runtime("r", "r", "1", "", "", 3), recorded((one, False) for one in seen))
     assert [place.verdicts["r"].status for place in places.where(built, known, ["r"])] == [UNKNOWN, UNKNOWN, LEFT]
@@ -279,7 +334,7 @@ def test_a_runtime_may_know_an_operand_that_follows_from_constants(message: str,
     g = Graph()
     x, weights = g.input((2, 3)), g.op(NEG, [g.const(randn(RNG, 2, 3))], NoOptions())
     built = model(g.build(g.op(MUL, [x, weights], MulOptions())))
-    seen = replace(_SEEN, kind=str(kind_of(built.subgraphs[0], built.subgraphs[0].nodes[1])), refused=message)
+    seen = replace(_SEEN, kind=str(kind_of(built, built.subgraphs[0], built.subgraphs[0].nodes[1])), refused=message)
     known = Table().with_runtime(Runtime("r", "r", "1", "", "", 1), recorded([(seen, False)]))
     assert places.where(built, known, ["r"])[1].verdicts["r"].status == status
 

@@ -55,9 +55,16 @@ def _dynamic() -> bytes:
     return write(model(g.build(y)))
 
 
+def _scalar() -> bytes:
+    """The sum of an input and a constant without dimensions, which is tensor 1."""
+    g = Graph()
+    x = g.input((), TensorType.INT32)
+    return write(model(g.build(g.op(ADD, [x, g.const(np.array(5, np.int32))], AddOptions()))))
+
+
 INPUT, WEIGHT, INNER, OUTPUT, NONE = 0, 1, 2, 5, 99
 CONTENT = write(model(_layers("main").build(OUTPUT), signatures=[Signature("serving_default", {"x": 0}, {"y": 5})]))
-TWO, QUANTIZED, DYNAMIC = _two_subgraphs(), _quantized(), _dynamic()
+TWO, QUANTIZED, DYNAMIC, SCALAR = _two_subgraphs(), _quantized(), _dynamic(), _scalar()
 
 
 def fresh(lib: Any, content: Any = CONTENT, **keywords: Any) -> Any:

@@ -16,6 +16,7 @@ from support.behaviour_models import (
     INPUT,
     NONE,
     OUTPUT,
+    SCALAR,
     TWO,
     WEIGHT,
     Behaviour,
@@ -57,6 +58,7 @@ _GET: dict[str, Behaviour] = {
     "get_of_second_subgraph": lambda lib: form(
         then(i := ready(lib, TWO), i.get_signature_runner("second")(x=X), i.get_tensor(OUTPUT, 1))
     ),
+    "get_scalar_type": lambda lib: type(ready(lib, SCALAR).get_tensor(1)).__name__,
     "get_dynamic_output_before_invoke": lambda lib: ready(lib, DYNAMIC).get_tensor(2),
     "get_dynamic_output": lambda lib: then(i := ready(lib, DYNAMIC), _fed_dynamic(i), i.get_tensor(2)),
     "details_of_dynamic_output": lambda lib: then(
@@ -252,6 +254,7 @@ _MORE = "litecl accepts more."
 _WRITES = "Nothing but inputs and variables can be written."
 _HOLD = "A view may be held: nothing is freed or moved while it is."
 DIFFERENCES: dict[str, str] = {
+    "get_scalar_type": "A tensor without dimensions is an array; LiteRT gives numpy's scalar.",
     "get_dynamic_output_before_invoke": "An output of unknown shape has no value before the first invoke.",
     "set_big_endian": "Bytes in another order are refused, not taken for numbers.",
     "set_output": _WRITES,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.cases import integer_conv, integer_lstm
+from litecl.cases import Case, integer_conv, integer_lstm
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Model, TensorSpec
@@ -55,8 +55,8 @@ def subjects() -> list[Subject]:
         Subject("variables", _variables(rng), [[randn(rng, 1, 5)] for _ in range(INVOKES)], apart),
         Subject("loop", _loop(), [[counter[0], np.float32(k + 1) * counter[1]] for k in range(INVOKES)]),
         Subject("limited loop", _loop(), [[counter[0], counter[1]]] * INVOKES, {"max_loop_iterations": 50}),
-        Subject("quantized", *_case(integer_conv.CASES[0])),
-        Subject("integer LSTM", *_case(integer_lstm.CASES[0])),
+        Subject("quantized", *_case(integer_conv.CASES, "INT8 x INT8, 1x1")),
+        Subject("integer LSTM", *_case(integer_lstm.CASES, "BASIC")),
     ]
 
 
@@ -181,7 +181,8 @@ def _loop() -> Model:
     )
 
 
-def _case(case: Any) -> tuple[Model, list[list[Array]]]:
+def _case(cases: Sequence[Case], name: str) -> tuple[Model, list[list[Array]]]:
+    (case,) = (case for case in cases if case.name == name)
     made = case.model()
     graph = made.subgraphs[0]
     specs: list[TensorSpec] = [graph.tensors[t] for t in graph.inputs]

@@ -88,6 +88,15 @@ def _array_scattered(x: Any) -> Any:
     return tf.concat([written, longer, in_turn.stack()], 0)
 
 
+def _array_longer_than_rows(x: Any) -> Any:
+    """Whose number, and the array's, are known only at run time."""
+    y = loop(x)
+    fixed = tf.TensorArray(tf.float32, 6, element_shape=(4,)).unstack(y).stack()
+    array = tf.TensorArray(tf.float32, tf.shape(x)[0] + 2, element_shape=(4,)).unstack(y)
+    growing = tf.TensorArray(tf.float32, 1, dynamic_size=True, element_shape=(4,)).unstack(y)
+    return tf.concat([fixed, array.write(tf.shape(x)[0], y[0]).stack(), growing.stack()], 0)
+
+
 def _array_split(x: Any) -> Any:
     return tf.TensorArray(tf.float32, 3, infer_shape=False).split(loop(x), [2, 2, 2]).read(1)
 
@@ -120,6 +129,7 @@ GRAPHS: tuple[tuple[Callable[[Any], Any], tuple[int | None, ...]], ...] = (
     (_array_that_grows, (None, 4)),
     (_array_in_parts, (6, 4)),
     (_array_scattered, (3, 4)),
+    (_array_longer_than_rows, (None, 4)),
     (_array_split, (6, 4)),
     (_recurrent, (None, 5, 4)),
     (_recurrent, (2, None, 4)),

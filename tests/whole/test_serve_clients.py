@@ -4,6 +4,7 @@ import json
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -26,7 +27,7 @@ from litecl.interpreter.ops.unary import TANH
 from support.build import Graph, model
 from support.served import Server, started
 
-pytest.importorskip("uvicorn", reason="litecl[serve] is not installed")
+connections = pytest.importorskip("litecl.serve.connections", reason="litecl[serve] is not installed")
 
 _PATH = "/v2/models/digits/infer"
 
@@ -186,6 +187,20 @@ def test_a_batch_does_not_hold_the_end(tmp_path: Path, number: signal.Signals) -
     if number == signal.SIGINT:  # after another one, uvicorn sends it to the process again
         assert server.process.returncode == 1
         assert "ended with a batch under way, 1 s after the signal" in error
+
+
+def test_two_signals_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One comes in the handler of the other: the application is told of the end all the same."""
+    server, timers = connections.server(None, connections.Bounds()), list[threading.Timer]()
+
+    def start(timer: threading.Timer) -> None:
+        timers.append(timer)
+        if len(timers) == 1:
+            server.handle_exit(signal.SIGINT, None)
+
+    monkeypatch.setattr(threading.Timer, "start", start)
+    server.handle_exit(signal.SIGINT, None)
+    assert (len(timers), server.should_exit, server.force_exit) == (2, True, False)
 
 
 def test_an_answer_that_is_not_read_ends(tmp_path: Path) -> None:

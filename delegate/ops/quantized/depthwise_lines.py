@@ -59,14 +59,14 @@ def launch(call: Call, g: Geometry, weights: Weights, parts: Array) -> Launch:
     segment = g.out_width if flat > 1 else min(g.out_width, max(_LEAST_SEGMENT, most))
     group_ints = ((segment - 1) * g.stride_x + reach) * pixel
     shape = DepthwiseLines(
-        g,
-        item_rows,
-        item_blocks,
-        max(1, _ROWS_BYTES // (g.stride_y * g.width * g.channels)),
-        segment,
-        group_ints,
-        -(-(groups * group_ints + width) // width) * width,
-        bounds_of(call.options, out.spec),
+        window=g,
+        item_rows=item_rows,
+        item_blocks=item_blocks,
+        block_rows=max(1, _ROWS_BYTES // (g.stride_y * g.width * g.channels)),
+        segment=segment,
+        group_ints=group_ints,
+        item_ints=-(-(groups * group_ints + width) // width) * width,
+        bounds=bounds_of(call.options, out.spec),
     )
     ordered = {name: getattr(weights, name)[:, channels] for name in ("values", "bias", "factors")}
     stage = replace(weights, **ordered).stage(width, width, unsigned_zero(x.spec), shape.bounds)

@@ -18,6 +18,7 @@ from litecl.cli.tables import table, titled
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
+from litecl.jobs.given import READERS
 from litecl.perf.feeds import Details
 
 TOP = 5  # classes to show if their names are known
@@ -78,9 +79,9 @@ def unfit(names: Labels, results: Sequence[Array]) -> ModelError:
 
 
 def _image_given(args: argparse.Namespace) -> Path:
-    """Return the only input file. Raises ModelError for any other number of files."""
+    """Return the only input file, an image. Raises ModelError for another number of files, or another kind."""
     files = [Path(argument.rpartition("=")[2]) for argument in args.input]
-    if len(files) != 1 or not files[0].is_file():
+    if len(files) != 1 or not files[0].is_file() or files[0].suffix.lower() in READERS:
         raise ModelError("--draw: expected --input with one image")
     return files[0]
 

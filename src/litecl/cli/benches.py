@@ -3,13 +3,14 @@
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
 
 from litecl.cli.tables import milliseconds, size, table, to_json
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.whole_files import put_text
 from litecl.report.draw.units import digits
 
@@ -106,7 +107,8 @@ def warnings(measured: Sequence[Row]) -> list[str]:
 
 def _named(row: Row) -> str:
     streams = "" if row.streams == 1 else f", {row.streams} streams"
-    return f"{row.model}, {row.runtime} ({row.threads} threads{streams})"
+    threads = "1 thread" if row.threads == "1" else f"{row.threads} threads"
+    return f"{row.model}, {row.runtime} ({threads}{streams})"
 
 
 def write(measured: Sequence[Row], data: Mapping[str, Any], path: Path) -> None:

@@ -1,11 +1,11 @@
 """Object detectors' boxes, and drawing them on the image."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from litecl.cli.classes import Labels
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.whole_files import whole_file
 from litecl.jobs.given import pixels_of

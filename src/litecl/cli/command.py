@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -23,6 +23,7 @@ from litecl.delegate.report import DelegationReport
 from litecl.delegate.report_table import PlainConsole
 from litecl.delegate.required import require_all
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.numbers import TOLD, Numbers
@@ -123,8 +124,8 @@ def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 def inputs(args: argparse.Namespace, runtime: Entry | Interpreter) -> dict[str, Array]:
     """Resize inputs as requested, and return all their values: those given, else random ones."""
-    given = given_inputs(args, runtime)
-    return random_inputs(runtime.get_input_details(), args.random) | given
+    given, details = given_inputs(args, runtime), runtime.get_input_details()
+    return given if given.keys() >= {*labels(details)} else random_inputs(details, args.random) | given
 
 
 def given_inputs(args: argparse.Namespace, runtime: Entry | Interpreter) -> dict[str, Array]:
@@ -236,16 +237,19 @@ def _device_name(text: str) -> str | int:
 
 def positive(text: str) -> int:
     """Parse a whole number above 0."""
-    value = count(text)
-    if value == 0:
-        raise argparse.ArgumentTypeError("expected at least 1, got 0")
-    return value
+    return _whole(text, 1)
 
 
 def count(text: str) -> int:
     """Parse a non-negative whole number."""
-    if not text.isdecimal():
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    if not text.removeprefix("-").isdecimal():
         raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+    if int(text) < least:
+        raise argparse.ArgumentTypeError(f"expected at least {least}, got {text}")
     return int(text)
 
 

@@ -62,8 +62,9 @@ def many(args: argparse.Namespace) -> Output:
     with job.begun():
         missing = sorted({*job.missing(), *job.outdated()})
         left = sum(len(job.items(number)) for number in missing)
-        with progress(f"running on {args.workers} of {args.engine}", left) as bar:
-            for part in engines.ENGINES[args.engine](job, missing, args.workers) if missing else ():
+        workers = min(args.workers, len(missing))
+        with progress(_running(args.engine, workers), left) as bar:
+            for part in engines.ENGINES[args.engine](job, missing, workers) if missing else ():
                 done.append(part)
                 bar.bar.advance(bar.task, part.inputs)
     data = {
@@ -79,6 +80,10 @@ def many(args: argparse.Namespace) -> Output:
         "unreadable": job.unreadable(),
     }
     return Output(data, _view(data, left), exit_code=1 if data["missing"] or data["unreadable"] else 0)
+
+
+def _running(engine: str, workers: int) -> str:
+    return "running" if engine == "local" else f"running on {counted(workers, 'worker')} of {engine}"
 
 
 def _job(args: argparse.Namespace) -> Job:

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +30,19 @@ class OutputFile:
         return path
 
 
-def require_apart(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Refuse an output file that is also another argument's file, by any name or link."""
-    files = [(action, path) for action in parser._actions for path in _paths(getattr(args, action.dest, None))]
+def clash_of(actions: Iterable[argparse.Action], args: argparse.Namespace) -> str:
+    """Return which output file is also another argument's file, by any name or link; "" if none is."""
+    files = [(action, path) for action in actions for path in _paths(getattr(args, action.dest, None))]
     for written, output in files:
         for other, path in files if isinstance(written.type, OutputFile) else ():
             if path is not output and _is_same(output, path, isinstance(other.type, OutputFile)):
-                parser.error(f"argument {_name(written)}: {output} is the file of {_name(other)} too")
+                return f"argument {_name(written)}: {output} is the file of {_name(other)} too"
+    return ""
 
 
-def takes_stdout(parser: argparse.ArgumentParser, args: argparse.Namespace) -> bool:
+def takes_stdout(actions: Iterable[argparse.Action], args: argparse.Namespace) -> bool:
     """Return whether stdout gets an output file, so that what a command prints belongs elsewhere."""
-    written = [action for action in parser._actions if isinstance(action.type, OutputFile)]
+    written = (action for action in actions if isinstance(action.type, OutputFile))
     return any(_STDOUT in _paths(getattr(args, action.dest)) for action in written)
 
 

@@ -11,14 +11,15 @@ from litecl.delegate import DelegationReport
 from litecl.report.sheet import Part, Sheet, sheet
 
 _REPORT = "where nodes run"
-_TITLED = Table | DelegationReport
 
 
 def page(command: str, title: str, view: Sequence[RenderableType]) -> str:
-    """Return what a command shows on a terminal as HTML: lines of text, then tables, each under the line before it."""
+    """Return what a command shows on a terminal as HTML: lines of text, warnings last, then tables, each under the line
+    before it.
+    """
     parts = [*_parts(view)]
-    lead = tuple(line for part in parts if not part.rows for line in part.title.splitlines())
-    return sheet(Sheet(command, title, lead, tuple(parts)))
+    lead = (line for part in parts if not part.rows for line in part.title.splitlines())
+    return sheet(Sheet(command, title, tuple(sorted(lead, key=lambda line: line.startswith("WARNING"))), tuple(parts)))
 
 
 def _parts(view: Sequence[RenderableType], title: str = "") -> Iterator[Part]:
@@ -29,10 +30,10 @@ def _parts(view: Sequence[RenderableType], title: str = "") -> Iterator[Part]:
             yield Part(title, tuple(str(column.header) for column in each.columns), tuple(rows))
         elif isinstance(each, DelegationReport):
             *lines, nodes = each.__rich__().renderables
-            yield from (replace(part, lead=". ".join(map(_text, lines))) for part in _parts([nodes], title or _REPORT))
+            yield from (replace(part, lead=". ".join(map(_text, lines))) for part in _parts([nodes], _REPORT))
         elif isinstance(each, Group):
             yield from _parts(each.renderables)
-        elif not isinstance(view[position + 1] if position + 1 < len(view) else None, _TITLED):
+        elif not isinstance(view[position + 1] if position + 1 < len(view) else None, Table):
             yield Part(_text(each))
         title = _text(each) if isinstance(each, Text) else ""
 

@@ -7,10 +7,10 @@ import argparse
 import ast
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
-from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent
@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import litecl
 from litecl.cli.errors import FAILED, discard_output, refuse, tell
-from litecl.cli.outputs import OutputFile, require_apart, takes_stdout
+from litecl.cli.outputs import OutputFile, clash_of, takes_stdout
 
 _COMMANDS = Path(__file__).parent / "commands"
 
@@ -34,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         whole = parser({name: import_module(f"litecl.cli.commands.{name}") for name in [named] if name in helps()})
         args = whole.parse_args(given)
-        require_apart(own := vars(args).pop("parser"), args)  # other processes get the arguments, without a parser
+        own = vars(args).pop("parser")  # other processes get the arguments, without a parser
+        if clash := clash_of(own.actions(), args):
+            own.error(clash)
         return _run(args, own)
     except _Usage as wrong:
         refuse(*wrong.args, as_json="--json" in given)
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-def _run(args: argparse.Namespace, own: argparse.ArgumentParser) -> int:
+def _run(args: argparse.Namespace, own: "Parser") -> int:
     from litecl.interpreter.errors import LiteclError
 
     try:
@@ -58,7 +60,7 @@ def _run(args: argparse.Namespace, own: argparse.ArgumentParser) -> int:
         tell(error, args.failed, as_json=args.json)
         return int(args.failed)
     try:
-        with redirect_stdout(sys.stderr) if takes_stdout(own, args) else nullcontext():
+        with redirect_stdout(sys.stderr) if takes_stdout(own.actions(), args) else nullcontext():
             _print(output, json=args.json)
     except OSError as error:
         error.filename = error.filename or "stdout"
@@ -69,8 +71,10 @@ def _run(args: argparse.Namespace, own: argparse.ArgumentParser) -> int:
     return int(output.exit_code)
 
 
-def _with_page(output: Any, path: Path, own: argparse.ArgumentParser, args: argparse.Namespace) -> Any:
+def _with_page(output: Any, path: Path, own: "Parser", args: argparse.Namespace) -> Any:
     """Write an ``Output`` as a page, and return it with a line that says so."""
+    from dataclasses import replace
+
     from rich.text import Text
 
     from litecl.cli.pages import page
@@ -79,7 +83,7 @@ def _with_page(output: Any, path: Path, own: argparse.ArgumentParser, args: argp
     if output.page is not None:
         content = output.page()
     else:
-        files = [vars(args)[action.dest] for action in own._actions if not action.option_strings]
+        files = [vars(args)[action.dest] for action in own.actions() if not action.option_strings]
         named = [Path(file).name for each in files for file in (each if isinstance(each, list) else [each])]
         content = page(own.prog, ", ".join(named) or str(own.description), output.view)
     put_text(path, content)
@@ -123,17 +127,17 @@ def _show(view: Sequence[Any]) -> None:
             console.print(part, markup=False, highlight=False)
 
 
-def helps() -> dict[str, str]:
+@cache
+def helps() -> Mapping[str, str]:
     """Return each subcommand's HELP by name, without importing it."""
     files = {path.stem: path for path in sorted(_COMMANDS.glob("*.py")) if path.stem != "__init__"}
     return {name: _help(path) for name, path in files.items()}
 
 
 def _help(path: Path) -> str:
-    for statement in ast.parse(path.read_bytes()).body:
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "HELP":
-            return str(ast.literal_eval(statement.value))
-    raise AssertionError(f"{path.name}: expected HELP = a sentence")
+    declared = re.search("^HELP = (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert declared is not None, f"{path.name}: expected HELP = a sentence, in one line"
+    return str(ast.literal_eval(declared[1]))
 
 
 class _Usage(Exception):
@@ -147,8 +151,15 @@ class _Formatter(argparse.HelpFormatter):
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """A parser that raises errors for ``main`` to print, with a usage that lists only required arguments."""
+
+    def actions(self) -> Iterator[argparse.Action]:
+        """Yield the arguments of the parser and its subcommands, for which argparse has no public name."""
+        for action in self._actions:
+            yield action
+            for own in action.choices.values() if isinstance(action.choices, Mapping) else ():
+                yield from own.actions()
 
     def format_usage(self) -> str:
         formatter = self.formatter_class(prog=f"{self.prog} [OPTIONS]")
@@ -164,29 +175,21 @@ class _Parser(argparse.ArgumentParser):
         if " invalid choice: " in message:
             wrong, *known = re.findall(r"'([^']*)'", message)
         elif options := re.findall(r"^unrecognized arguments: .*?(--[\w-]+)", message):
-            (wrong,), known = options[:1], self._options()
+            wrong = options[0]
+            known = [text for action in self.actions() for text in action.option_strings if text[1] == "-"]
         else:
             return ""
         like = get_close_matches(wrong, known, 1)
         return f"; did you mean {like[0]}?" if like else ""
 
-    def _options(self) -> list[str]:
-        """Return the long options of the parser and its subcommands, of which the imported one has its own."""
-        parsers = [self, *(own for action in self._actions for own in _subparsers(action))]
-        return [text for own in parsers for action in own._actions for text in action.option_strings if text[1] == "-"]
 
-
-def _subparsers(action: argparse.Action) -> Collection[argparse.ArgumentParser]:
-    return action.choices.values() if isinstance(action.choices, Mapping) else ()
-
-
-def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:
+def parser(commands: Mapping[str, Any]) -> Parser:
     """Return a parser with the names of all subcommands, and the arguments of the imported ones.
 
     An imported command has ``EXAMPLES``, one per line, which end its help, and may have ``FAILED``, its exit code for
     errors, and ``PAGE``, False if it prints no result that could be a page.
     """
-    whole = _Parser(
+    whole = Parser(
         prog="litecl", description="Convert, inspect, run and measure TensorFlow Lite models on GPUs and processors."
     )
     whole.add_argument("--version", action="version", version=f"litecl {litecl.__version__}")

@@ -4,7 +4,6 @@ If there are several, the fastest for each model is compared too.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from litecl.cli.tables import table, titled
+from litecl.interpreter.dataclass import dataclass
 
 FASTEST = "fastest"
 

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from litecl.cli.command import media_of, milliseconds, resize
 from litecl.cli.entry import Entry
 from litecl.cli.tables import line, number, table, titled
 from litecl.interpreter import Interpreter, graph
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.jobs.chunks import Chunks, chunks_of, is_sound

@@ -1,7 +1,6 @@
 """Flags and figures that commands of language models share."""
 
 import argparse
-import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,29 +13,19 @@ from litecl.delegate import DelegationReport
 from litecl.delegate.naming import counted
 from litecl.generate.generator import Generator
 from litecl.generate.options import Generation
+from litecl.generate.sampling import BOUNDS
 
 
-def _bounded(expected: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
+def _bounded(name: str) -> Callable[[str], float]:
+    expected, fits = BOUNDS[name]
     return partial(number, expected=expected, fits=fits)
 
 
 SAMPLING = (
-    (
-        "--temperature",
-        _bounded("0 or more", lambda value: 0 <= value < math.inf),
-        "0 takes the most likely token (default: the file's, else 0)",
-    ),
+    ("--temperature", _bounded("temperature"), "0 takes the most likely token (default: the file's, else 0)"),
     ("--top-k", positive, "draw from the N most likely tokens"),
-    (
-        "--top-p",
-        _bounded("more than 0, and at most 1", lambda value: 0 < value <= 1),
-        "draw from the most likely tokens whose probabilities add up to this",
-    ),
-    (
-        "--repetition-penalty",
-        _bounded("more than 0", lambda value: 0 < value < math.inf),
-        "a number above 1 makes earlier tokens less likely",
-    ),
+    ("--top-p", _bounded("top_p"), "draw from the most likely tokens whose probabilities add up to this"),
+    ("--repetition-penalty", _bounded("repetition_penalty"), "a number above 1 makes earlier tokens less likely"),
     ("--seed", count, "seed of sampling; the same seed gives the same text"),
 )
 

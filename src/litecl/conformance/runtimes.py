@@ -71,17 +71,18 @@ class Suspect:
         }
 
 
-def suspect(name: str, numbers: Numbers = "reference") -> Suspect:
+def suspect(name: str, numbers: Numbers = "reference", *, strict: bool = True) -> Suspect:
     """Return a runtime: ``litert``, ``litert-reference`` (its reference kernels), ``litecl`` (its default device),
     ``tflite_micro``, ``openvino``, ``onnxruntime`` (by tf2onnx), ``vela`` (a compiler), ``tflite_runtime``, or the path
-    of a module with a class ``Interpreter`` like tf.lite's. numbers: of litecl, as suspect and as reference.
+    of a module with a class ``Interpreter`` like tf.lite's. numbers: of litecl, as suspect and as reference. strict: as
+    what verify checks, litecl refuses what its device doesn't take; otherwise it has its defaults.
 
     Raises MissingExtra for a module that isn't installed, LiteclError for one without that class.
     """
-    return replace(_suspect(peer_name(name), numbers), numbers=numbers)
+    return replace(_suspect(peer_name(name), numbers, strict=strict), numbers=numbers)
 
 
-def _suspect(name: str, numbers: Numbers) -> Suspect:
+def _suspect(name: str, numbers: Numbers, *, strict: bool) -> Suspect:
     if name == TFLITE_MICRO:
         return Suspect(name, name, _version(tflite_micro.module(), name), tflite_micro.load)
     if name == VELA:
@@ -102,7 +103,7 @@ def _suspect(name: str, numbers: Numbers) -> Suspect:
         load = partial(litert.load, num_threads=1, resolver=RESOLVERS[name])
         return Suspect(name, package, _version(module, package), load)
     if name == LITECL:
-        return Suspect(name, package, _version(module, package), partial(_litecl, numbers=numbers))
+        return Suspect(name, package, _version(module, package), partial(_litecl, numbers=numbers, strict=strict))
     if not hasattr(module, "Interpreter"):
         raise LiteclError(f"runtime {name}: expected a class Interpreter in {path}, got none there")
     return Suspect(name, package, _version(module, package), lambda content: module.Interpreter(model_content=content))
@@ -114,8 +115,8 @@ def command(line: str, numbers: Numbers = "reference") -> Suspect:
     return Suspect(line, program.words[0], "", program=program, numbers=numbers)
 
 
-def _litecl(content: bytes, numbers: Numbers) -> Runtime:
-    delegate = CLDelegate(strict=True, dynamic_range="reference")
+def _litecl(content: bytes, numbers: Numbers, *, strict: bool) -> Runtime:
+    delegate = CLDelegate(strict=True, dynamic_range="reference") if strict else CLDelegate()
     return Interpreter(model_content=content, delegates=[delegate], numbers=numbers)
 
 

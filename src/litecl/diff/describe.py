@@ -99,8 +99,8 @@ def _quantized(by: Quantization | None) -> str:
     scales, zeros = np.asarray(by.scale).reshape(-1), np.asarray(by.zero_point).reshape(-1)
     low, high, zero = float(scales.min()), float(scales.max()), int(zeros[0]) if zeros.size else 0
     if scales.size == 1:
-        return f"{low:.6g} at {zero}"
-    return f"{low:.6g} to {high:.6g} along {by.quantized_dimension} at {zero}"
+        return f"{low:.6g}, zero point {zero}"
+    return f"{low:.6g} to {high:.6g} along dimension {by.quantized_dimension}, zero point {zero}"
 
 
 def of_signatures(a: Model, b: Model) -> Iterator[str]:

@@ -94,7 +94,9 @@ def chat_prompt(
     """
     template = lexicon.template
     given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-    plain = [_checked(index, each) for index, each in enumerate(_plain("messages", given))]
+    if not isinstance(listed := _plain("messages", given), list):
+        raise ArgumentError(f"messages: expected a list, or a text, got {brief(repr(messages))}")
+    plain = [_checked(index, each) for index, each in enumerate(listed)]
     if not plain:
         raise ModelError("messages: expected at least one, got none")
     described = None if not tools else _plain("tools", tools)
@@ -102,7 +104,10 @@ def chat_prompt(
         raise ModelError("tools: the chat template of this model takes none")
     if lexicon.takes_parts:
         plain = [each | {"content": _as_parts(each.get("content"))} for each in plain]
-    named = {"tools": described, "documents": None, "add_generation_prompt": True} | _plain("variables", variables)
+    chosen = _plain("variables", variables)
+    if not isinstance(chosen, dict) or "messages" in chosen:
+        raise ArgumentError(f"variables: expected a mapping without 'messages', got {brief(repr(variables))}")
+    named = {"tools": described, "documents": None, "add_generation_prompt": True} | chosen
     text = template.render(plain, **named)
     form = ReplyFormat.of(template.source, lexicon.thinking, tools=bool(described))
     within: Part = "content"

@@ -70,7 +70,7 @@ class GenerationOptions:
                 "whole: expected no penalties, logit_bias, stop texts, log_probs, logits or mask, which need steps"
             )
         if self.whole and self.temperature > 0 and not (self.top_k and self.top_k <= MOST):
-            raise ModelError(f"whole: expected a temperature of 0, or top_k of at most {MOST}, got {self.top_k}")
+            raise ModelError(f"whole: expected a temperature of 0, or top_k (--top-k) of 1 to {MOST}, got {self.top_k}")
 
     @property
     def needs_steps(self) -> bool:

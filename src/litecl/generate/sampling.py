@@ -12,6 +12,15 @@ from litecl.interpreter.graph import Array
 
 _BLOCK = 512  # chances that are added up at once
 
+BOUNDS: Mapping[str, tuple[str, Callable[[float], bool]]] = {
+    "temperature": ("0 or more", lambda value: 0 <= value < math.inf),
+    "top_p": ("more than 0, and at most 1", lambda value: 0 < value <= 1),
+    "repetition_penalty": ("more than 0", lambda value: 0 < value < math.inf),
+    "presence_penalty": ("a finite number", math.isfinite),
+    "frequency_penalty": ("a finite number", math.isfinite),
+}
+"""What numbers an option may have, in words and as a condition."""
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -37,12 +46,9 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Raise ModelError for values out of range."""
-        _require("temperature", self.temperature, 0 <= self.temperature < math.inf, "0 or more")
+        for name, (expected, fits) in BOUNDS.items():
+            _require(name, getattr(self, name), fits(getattr(self, name)), expected)
         _require("top_k", self.top_k, self.top_k is None or self.top_k >= 1, "at least 1, or None")
-        _require("top_p", self.top_p, 0 < self.top_p <= 1, "more than 0, and at most 1")
-        _require("repetition_penalty", self.repetition_penalty, 0 < self.repetition_penalty < math.inf, "more than 0")
-        for name in ("presence_penalty", "frequency_penalty"):
-            _require(name, getattr(self, name), math.isfinite(getattr(self, name)), "a finite number")
         fit = all(token >= 0 and math.isfinite(bias) for token, bias in self.logit_bias.items())
         _require("logit_bias", self.logit_bias, fit, "numbers of tokens, at least 0, and finite numbers")
 

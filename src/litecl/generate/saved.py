@@ -108,7 +108,7 @@ def read(path: str | PathLike[str], limits: Limits) -> tuple[State, dict[str, Ar
     except FileNotFoundError:
         raise
     except Exception as error:  # damaged bytes: whatever zipfile, zlib and numpy's header parser raise
-        raise ModelError(f"{fspath(path)}: no session that can be read ({type(error).__name__}: {error})") from error
+        raise ModelError(f"{path!s}: no session that can be read ({type(error).__name__}: {error})") from error
     if fault := _fault(file, caches, limits):
         raise ModelError(f"{fspath(path)}: {fault}")
     return file, caches

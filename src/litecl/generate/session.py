@@ -1,13 +1,14 @@
 """One text or conversation: its tokens, and the caches of those that the model has read."""
 
 import itertools
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, replace
 from operator import index
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.records import record
 
 Prompt = str | Sequence[int]
+_Result = TypeVar("_Result")
 
 _UNCERTAIN = 1 << 62  # marks caches with unknown content: more tokens than any session has
 _NOTHING: Array = np.empty(0)  # in place of logits of tokens that the device chose, and of numbers to draw them
@@ -54,9 +56,9 @@ class _Known(NamedTuple):
 class Session:
     """A growing text: you add prompts and the model continues. ``Generator.session`` creates one.
 
-    Sessions of one generator share its weights; each has its own caches. Use a session in one thread at a time. After
-    an error or interrupt, tokens and random numbers are as before the call, apart from pieces that ``stream`` has
-    yielded; the model then rereads lost caches.
+    Sessions of one generator share its weights; each has its own caches. Use a session in one thread at a time:
+    another gets a ModelError while the model runs. After an error or interrupt, tokens and random numbers are as before
+    the call, apart from pieces that ``stream`` has yielded; the model then rereads lost caches.
 
     go_on: is called before each step that reads a prompt; what it raises ends the call.
     """
@@ -73,6 +75,7 @@ class Session:
         self._settled = self._now()
         self._known: _Known | None = None
         self._stop = 0  # how many of the last tokens ended the text
+        self._thread: int | None = None  # that runs the model
         self.timing = Timing()
         self.go_on: Callable[[], None] = lambda: None
 
@@ -383,11 +386,7 @@ class Session:
         goal = Asked(self._tokens[-1], self._held, count, stops, asked.sampling, uniforms)
         self._model.prepare_loop(goal.draws)
         start = time.perf_counter()
-        try:
-            tokens = self._model.generate(goal, self._caches)
-        except BaseException:
-            self._held = _UNCERTAIN
-            raise
+        tokens = self._alone(self._model.generate, goal, self._caches)
         self._ahead = ahead = tokens or []
         ends_early = len(ahead) < count and ahead[-1:] not in [[stop] for stop in stops]  # the caches hold all tokens
         is_lost = tokens is None or (ends_early and not self._model.may_drop)
@@ -434,20 +433,34 @@ class Session:
             self.timing += Timing(prefill_tokens=sum(pieces), prefill_s=time.perf_counter() - start)
 
     def _run(self, count: int) -> Array | None:
+        part = self._tokens[self._held : self._held + count]
+        logits = self._alone(self._model.run, part, self._held, self._caches)
+        self._held += count
+        return logits
+
+    def _alone(self, run: Callable[..., _Result], *given: Any) -> _Result:
+        """Run the model, unless another thread does on this session; what the caches hold is uncertain if it fails."""
+        self._require_alone()
         try:
-            part = self._tokens[self._held : self._held + count]
-            logits = self._model.run(part, self._held, self._caches)
+            self._thread = threading.get_ident()
+            return run(*given)
         except BaseException:
             self._held = _UNCERTAIN
             raise
-        self._held += count
-        return logits
+        finally:
+            self._thread = None
+
+    def _require_alone(self) -> None:
+        """Raise ModelError while another thread runs the model on this session."""
+        if self._thread not in (None, threading.get_ident()):
+            raise ModelError("another thread uses this session: give it a session of its own (fork() copies one)")
 
     def _now(self) -> "_Settled":
         return _Settled(len(self._tokens), self._random, self._random.bit_generator.state)
 
     def _settle(self) -> None:
         """Return to the settled state after a call that didn't finish. The next call does this: it surely runs."""
+        self._require_alone()
         length, self._random, self._random.bit_generator.state = self._settled
         self._drop_ahead()
         if self._held > length:  # the caches may hold other tokens

@@ -71,7 +71,7 @@ class ChatTemplate:
         except (RecursionError, MemoryError, SyntaxError, TemplateError) as error:
             raise ModelError(f"chat template: it cannot be compiled ({type(error).__name__}: {error})") from error
 
-    def render(self, messages: Sequence[Mapping[str, Any]], **variables: Any) -> str:
+    def render(self, messages: Sequence[Mapping[str, Any]], /, **variables: Any) -> str:
         """Return the text of a conversation. variables: such as ``tools`` and ``add_generation_prompt``.
 
         Raises ModelError if the template refuses the messages, fails, or takes too much time or memory.

@@ -1,24 +1,32 @@
 """Engines that run a job's parts: this process, Ray or Dask. If a worker dies, another one runs its part."""
 
+import asyncio
 import logging
 import os
 import pickle
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
+from threading import Thread, current_thread, main_thread
 from typing import Any
 
 from litecl.interpreter.errors import LiteclError
 from litecl.jobs.job import Done, Job, run_part
 
 _STORE_BYTES = 1 << 27  # Ray's object store, which only holds part numbers
-_TRIES = 10  # for a part whose worker died
+_TRIES = 10  # of Dask, for a part whose worker died
 
 Engine = Callable[[Job, Sequence[int], int], Iterator[Done]]
 
 
 class EngineNotFound(LiteclError):
     """Raised when an engine's package isn't installed."""
+
+
+class EngineError(LiteclError):
+    """Raised when an engine cannot start, or run a part: its workers die, or lack litecl."""
 
 
 def local(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
@@ -54,7 +62,10 @@ def on_ray(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
 
     ours = not ray.is_initialized()
     if ours:
-        ray.init(**({} if "RAY_ADDRESS" in os.environ else _ray_of_this_machine(workers)), log_to_driver=False)
+        try:
+            ray.init(**({} if "RAY_ADDRESS" in os.environ else _ray_of_this_machine(workers)), log_to_driver=False)
+        except Exception as error:  # Ray raises no narrower type for a cluster that doesn't start
+            raise EngineError(f"--engine ray: {error}") from error
     try:
         ray.data.DataContext.get_current().enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
@@ -74,25 +85,70 @@ def _ray_of_this_machine(workers: int) -> dict[str, Any]:
     return {"num_cpus": workers, "include_dashboard": False, "logging_level": logging.ERROR, **store}
 
 
-def on_dask(job: Job, parts: Sequence[int], workers: int, address: str | None = None) -> Iterator[Done]:
-    """Run parts on a Dask cluster, yielding each when done: on the one at an address, or a new one on this machine.
+def on_dask(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
+    """Run parts on a Dask cluster, yielding each when done: on the one that DASK_SCHEDULER_ADDRESS or Dask's
+    configuration names, or a new one on this machine.
 
     If a worker dies, Dask runs its parts on others, and its nanny starts a new worker.
     """
     import dask
     import distributed
 
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}),
-        distributed.Client(address, **({} if address else _of_this_machine(workers))) as client,
-    ):
-        futures = client.map(run_part, [job] * len(parts), parts, pure=False, retries=_TRIES)
-        for _, done in distributed.as_completed(futures, with_results=True):
-            yield done
+    given = dask.config.get("scheduler-address", None)
+    with dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}), ExitStack() as stack:
+        with _interrupts_wait():
+            options = {} if given else _dask_of_this_machine(workers)
+            loop = stack.enter_context(_running_loop())
+            client = stack.enter_context(distributed.Client(loop=loop, **options))
+        futures = client.map(run_part, [job] * len(parts), parts, pure=False)
+        try:
+            for _, done in distributed.as_completed(futures, with_results=True):
+                yield done
+        except LiteclError:
+            raise
+        except (distributed.KilledWorker, RuntimeError, ImportError) as error:
+            raise EngineError(f"--engine dask: {error}") from error
 
 
-def _of_this_machine(workers: int) -> dict[str, Any]:
-    return {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+def _dask_of_this_machine(workers: int) -> dict[str, Any]:
+    return {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Delay Ctrl-C until the end, and keep it from processes started within: this one ends them, without tracebacks."""
+    if current_thread() is not main_thread() or not hasattr(signal, "pthread_sigmask"):  # Windows has none
+        yield
+        return
+    arrived: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: arrived.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by new threads and processes
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+    if arrived:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _running_loop() -> Iterator[Any]:
+    """Run an event loop in a thread. Dask would give its own 10 s to start, which a busy machine may exceed."""
+    from tornado.ioloop import IOLoop
+
+    async def running() -> Any:
+        return IOLoop.current()
+
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield asyncio.run_coroutine_threadsafe(running(), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 def require(engine: str) -> None:

@@ -2,12 +2,13 @@
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import fits
 from litecl.interpreter.graph import Array, Model
@@ -19,17 +20,15 @@ from litecl.perf.feeds import Details, labels
 SOUNDS = (".wav", ".flac", ".mp3", ".ogg", ".opus", ".aiff")
 _USUAL, _RATE = 127.5, 16000  # if neither flags nor metadata give it
 _ORIENTATION = 274  # of EXIF
-_TURNS = (
-    "",
-    "",
-    "FLIP_LEFT_RIGHT",
-    "ROTATE_180",
-    "FLIP_TOP_BOTTOM",
-    "TRANSPOSE",
-    "ROTATE_270",
-    "TRANSVERSE",
-    "ROTATE_90",
-)
+_TURNS = {  # by orientation. Pillow's exif_transpose raises errors of many types where EXIF is damaged
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
 _COLOURS = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's modes, by channels
 
 
@@ -131,7 +130,7 @@ def how_read(given: Sequence[str], details: Sequence[Details], media: Media) -> 
         suffix, detail = path.suffix.lower(), by_label[label]
         if suffix in SOUNDS:
             rows.append({"input": label, "file": str(path), "rate": media.rate_of(detail)})
-        elif suffix not in _READERS:
+        elif suffix not in READERS:
             channels = _image_axes(path, label, detail)[2]
             rows.append({"input": label, "file": str(path), **media.pixels(detail, channels).described()})
     return rows
@@ -141,8 +140,7 @@ def load_inputs(given: Sequence[str], details: Sequence[Details], media: Media |
     """Load arrays by label for arguments NAME=FILE, or FILE alone if it names its inputs or the model has only one.
 
     A file is .npy, .npz (arrays by name), raw bytes (.raw, .bin), a sound (``SOUNDS``) or an image; a folder has a
-    file for each input. Raises ModelError for an unknown name or an unreadable file, ShapeError for a
-    shape that doesn't fit.
+    file for each input. Raises ModelError for an unknown name or an unreadable file, ShapeError for a wrong shape.
     """
     by_label = dict(zip(labels(details), details, strict=True))
     files = (pair for argument in given for pair in assigned(argument, [*by_label]))
@@ -169,7 +167,7 @@ def load_all(path: Path, details: Sequence[Details], media: Media) -> dict[str, 
 def _load(path: Path, label: str, detail: Details, media: Media) -> Array:
     """Load one input's value from a file. Raises ModelError and ShapeError."""
     suffix = path.suffix.lower()
-    value = _READERS.get(suffix, _image)(path, label, detail, media)
+    value = READERS.get(suffix, _image)(path, label, detail, media)
     _require_shape(value, label, detail)
     return value
 
@@ -292,7 +290,7 @@ def pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
     try:
         with Image.open(io.BytesIO(content)) as opened:
             opened.load()
-            turn = dict(enumerate(_TURNS)).get(opened.getexif().get(_ORIENTATION))
+            turn = _TURNS.get(opened.getexif().get(_ORIENTATION))
             image = opened.transpose(Image.Transpose[turn]) if turn else opened.copy()
     except UnidentifiedImageError as error:
         raise ModelError(f"{path}: expected a .npy, .npz, .raw or .bin file, or an image that Pillow reads") from error
@@ -316,10 +314,11 @@ def _sound(path: Path, label: str, detail: Details, media: Media) -> Array:
     return as_input(sound, detail, rate, str(path))
 
 
-_READERS: Mapping[str, Callable[[Path, str, Details, Media], Array]] = {
+READERS: Mapping[str, Callable[[Path, str, Details, Media], Array]] = {
     ".npy": _npy,
     ".npz": _npz,
     ".raw": _raw,
     ".bin": _raw,
     **dict.fromkeys(SOUNDS, _sound),
 }
+"""By suffix; any other file is an image."""

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from litecl.delegate.claim.options import CLOptions
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.dynamic_range import is_dynamic
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.file.reader import content_of, read

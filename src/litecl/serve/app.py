@@ -1,9 +1,6 @@
 """The server's routes: the Open Inference Protocol (version 2) for one model, and its metrics."""
 
 import asyncio
-import logging
-import time
-import traceback
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -20,13 +17,12 @@ import litecl
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.predictor import Predictor
 from litecl.serve.batching import Batcher, Busy
-from litecl.serve.bodies import GONE, Bodies, busy
-from litecl.serve.common import Limits, add_health
+from litecl.serve.bodies import Bodies, busy
+from litecl.serve.common import Limits, add_health, counted, unexpected
 from litecl.serve.metrics import Metrics
 from litecl.serve.protocol import LENGTH_HEADER, REQUEST_SCHEMA, Interface, answer_of, name_of, request_of
 
 T = TypeVar("T")
-_LOG = logging.getLogger("uvicorn.error")
 _READERS = 2  # threads that parse requests and serialize answers
 
 
@@ -100,27 +96,15 @@ class _Routes:
 
     async def infer(self, name: str, request: HttpRequest) -> Response:
         """Run a batch. An invalid one is the client's error (400); with too many waiting it is refused (503)."""
-        start_s, status = time.perf_counter(), 500
-        try:
-            self._require(name)
-            response = await self._answered(request)
-            status = response.status_code
-        except HTTPException as error:
-            status = error.status_code
-            raise
-        except ClientDisconnect:
-            status = GONE
-            response = Response(status_code=GONE)
-        finally:
-            self.metrics.answered(status, time.perf_counter() - start_s)
-        return response
+        return await counted(self.metrics, self._answered(name, request))
 
     async def text(self) -> str:
         """Return the metrics."""
         return self.metrics.text(0 if self._batcher is None else self._batcher.waiting)
 
-    async def _answered(self, request: HttpRequest) -> Response:
+    async def _answered(self, name: str, request: HttpRequest) -> Response:
         """Return the answer to a request. Its body counts as held until then, as do the arrays parsed from it."""
+        self._require(name)
         held = [0]
         try:
             return await self._run(request, await self._bodies.read(request, held))
@@ -136,9 +120,8 @@ class _Routes:
             raise busy("the server is ending") from error
         except (HTTPException, ClientDisconnect):
             raise
-        except Exception as error:  # its text may quote the request
-            _LOG.error("%s in a request:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
-            raise HTTPException(500, f"{type(error).__name__}; the server's log has its place") from error
+        except Exception as error:
+            raise unexpected(error) from error
         finally:
             self._bodies.release(held)
 

@@ -5,9 +5,6 @@ import asyncio
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-GONE = 499
-"""nginx's code for a client that disconnected; only metrics show it."""
-
 _HELD_BODIES, _HELD_BYTES = 4, 256 << 20  # limit for requests under way: the larger of the two
 
 

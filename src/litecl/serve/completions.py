@@ -10,6 +10,7 @@ from secrets import randbits
 from typing import Annotated, Any
 
 import numpy as np
+from starlette.exceptions import HTTPException
 
 from litecl.generate.chat import ChatPiece, Reply
 from litecl.generate.options import Finish, Piece
@@ -29,12 +30,12 @@ _Penalty = Annotated[float, Within(-2, 2)]
 _Biases = Mapping[Annotated[str, Matching("[0-9]{1,9}", "a token's number")], Annotated[float, Within(-100, 100)]]
 
 
-class Refused(Exception):
-    """A request that is refused. status: of HTTP. param, code: see the protocol's error objects."""
+class Refused(HTTPException):  # type: ignore[misc]
+    """A request that is refused. param, code: see the protocol's error objects."""
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
-        super().__init__(message)
-        self.status, self.param, self.code = status, param, code
+        super().__init__(status, message)
+        self.param, self.code = param, code
 
 
 def error_object(status: int, message: str, param: str | None = None, code: str | None = None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Uvicorn with limits on the number of connections and on how long a client may hold one."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -38,6 +39,7 @@ def serve(application: Any, listener: socket.socket, bounds: Bounds) -> None:
 
     A second signal ends the process at once, and so does the end of ``grace_s``.
     """
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of each write to a client that has left
     with suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to stop
         server(application, bounds).run(sockets=[listener])
 
@@ -131,6 +133,7 @@ class _Server(uvicorn.Server):  # type: ignore[misc]
         overdue.daemon = True
         overdue.start()
         super().handle_exit(sig, frame)
+        self.force_exit = False  # for two signals at once, of which one came here: it skips the application's end
 
     def _drop_late(self) -> None:
         for each in self._connections():

@@ -67,9 +67,9 @@ class Engine:
 
         def work() -> None:
             try:
-                if not left.is_set():
-                    for event in self._events(asked, usage, require_wanted):
-                        tell(event)
+                require_wanted()
+                for event in self._events(asked, usage, require_wanted):
+                    tell(event)
                 tell(_End)
             except Left:
                 pass

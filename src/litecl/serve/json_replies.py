@@ -23,8 +23,9 @@ Mask = Callable[[Sequence[int], Array], None]
 
 _WRITTEN = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}  # else blanks may never end
 _LAST = 32  # tokens, which are more than any mark has
-_TEXTS, _JOINS = {"pattern", "format"}, {"$ref", "anyOf", "oneOf"}  # what stands beside these holds too
-_CONDITIONS = {*_TEXTS, *_JOINS, "multipleOf"}
+_TEXTS, _JOINS = {"pattern", "format"}, {"$ref", "allOf", "anyOf", "oneOf"}  # what stands beside these holds too
+_PARTS = {"properties", "patternProperties", "additionalProperties", "items", "prefixItems"}
+_CONDITIONS = {*_TEXTS, *_JOINS, *_PARTS, "multipleOf"}
 _MOST_PATTERNS, _MOST_STATES = 8, 50_000  # for which llguidance takes a second at most
 
 
@@ -143,7 +144,7 @@ def _require_simple(schema: Mapping[str, Any]) -> None:
     the multiples of one number act as their product.
     """
     parts = [*_parts(schema)]
-    joined = any("allOf" in part or (part.keys() & _JOINS and len(part.keys() & _CONDITIONS) > 1) for part in parts)
+    joined = any(_joins(part) for part in parts)
     if joined and sum(len(part.keys() & _TEXTS) for part in parts) > _MOST_PATTERNS:
         raise ValueError(f"expected at most {_MOST_PATTERNS} patterns and formats in a schema that joins conditions")
     multiples = [part["multipleOf"] for part in parts if isinstance(part.get("multipleOf"), int | float)]
@@ -152,6 +153,14 @@ def _require_simple(schema: Mapping[str, Any]) -> None:
         raise ValueError(
             f"multipleOf: expected digits of at most {_MOST_STATES}, all multiplied if a schema joins conditions"
         )
+
+
+def _joins(part: Mapping[str, Any]) -> bool:
+    """Return whether several conditions of a schema may hold for one value."""
+    every = part.get("allOf")
+    return (isinstance(every, list) and len(every) > 1) or (
+        not part.keys().isdisjoint(_JOINS) and len(part.keys() & _CONDITIONS) > 1
+    )
 
 
 def _parts(schema: Any) -> Iterator[dict[str, Any]]:

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import logging
 import time
-import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,13 +20,12 @@ from litecl.generate.generator import Generator
 from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter.errors import LiteclError, MissingExtra
 from litecl.serve.batching import Busy
-from litecl.serve.bodies import GONE, Bodies, busy
-from litecl.serve.common import Limits, add_health
+from litecl.serve.bodies import Bodies, busy
+from litecl.serve.common import Limits, add_health, counted, unexpected
 from litecl.serve.completions import Answer, Refused, TokenScore, Usage, asked_of, error_object, refusal_of
 from litecl.serve.generating import Engine, Event
 from litecl.serve.metrics import Metrics
 
-_LOG = logging.getLogger("uvicorn.error")
 _NO_RETRY = {"x-should-retry": "false"}  # OpenAI's clients ask again after a 504 otherwise
 _PATHS = "/v1/models, /v1/chat/completions and /v1/completions"
 
@@ -76,11 +73,11 @@ class _Routes:
 
     async def chat(self, request: HttpRequest) -> Response:
         """Answer a conversation."""
-        return await self._counted(request, chat=True)
+        return await counted(self.metrics, self._answered(request, chat=True))
 
     async def texts(self, request: HttpRequest) -> Response:
         """Continue texts."""
-        return await self._counted(request, chat=False)
+        return await counted(self.metrics, self._answered(request, chat=False))
 
     async def text(self) -> str:
         """Return the metrics."""
@@ -90,23 +87,8 @@ class _Routes:
         name = self._serving.name
         return {"id": name, "object": "model", "created": self._created, "owned_by": "litecl"}
 
-    async def _counted(self, request: HttpRequest, *, chat: bool) -> Response:
-        start_s, status, usage = time.perf_counter(), 500, Usage()
-        try:
-            response = await self._answered(request, usage, chat)
-            status = response.status_code
-        except (Refused, HTTPException) as error:
-            status = error.status if isinstance(error, Refused) else error.status_code
-            raise
-        except ClientDisconnect:
-            status = GONE
-            response = Response(status_code=GONE)
-        finally:
-            self.metrics.answered(status, time.perf_counter() - start_s)
-        return response
-
-    async def _answered(self, request: HttpRequest, usage: Usage, chat: bool) -> Response:
-        held = [0]
+    async def _answered(self, request: HttpRequest, *, chat: bool) -> Response:
+        held, usage = [0], Usage()
         try:
             body = await self._bodies.read(request, held)
             asked = asked_of(body, self._serving.name, self._generator.defaults, chat=chat)
@@ -164,7 +146,7 @@ class _Routes:
                 if (last := answer.last(usage)) is not None:
                     yield _line(last)
                 yield b"data: [DONE]\n\n"
-            except (Refused, HTTPException) as error:
+            except HTTPException as error:
                 yield _line(_document(error))
 
     async def _checked(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
@@ -181,9 +163,8 @@ class _Routes:
             raise
         except LiteclError as error:
             raise refusal_of(error) from error
-        except Exception as error:  # its text may quote the request
-            _LOG.error("%s in a request:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
-            raise HTTPException(500, f"{type(error).__name__}; the server's log has its place") from error
+        except Exception as error:
+            raise unexpected(error) from error
 
 
 async def _unless_left(request: HttpRequest, answering: Any) -> Response:
@@ -221,10 +202,9 @@ def _line(document: dict[str, Any]) -> bytes:
     return b"data: %b\n\n" % _Json(document).body
 
 
-def _document(error: Exception) -> dict[str, Any]:
+def _document(error: HTTPException) -> dict[str, Any]:
     if isinstance(error, Refused):
-        return error_object(error.status, str(error), error.param, error.code)
-    assert isinstance(error, HTTPException)
+        return error_object(error.status_code, error.detail, error.param, error.code)
     if error.status_code in (404, 405):
         return error_object(error.status_code, f"{error.detail}: this server has {_PATHS}", None, "unknown_url")
     return error_object(error.status_code, error.detail, None, "overloaded" if error.status_code == 503 else None)
@@ -232,8 +212,6 @@ def _document(error: Exception) -> dict[str, Any]:
 
 async def _error(request: HttpRequest, error: Exception) -> Response:
     """Return an error in the protocol's format."""
-    if isinstance(error, Refused):
-        return _Json(_document(error), error.status)
     assert isinstance(error, HTTPException)
     return _Json(_document(error), error.status_code, error.headers)
 
@@ -256,5 +234,4 @@ def text_app(generator: Generator, serving: TextServing) -> tuple[FastAPI, Metri
     add_health(application)
     application.add_api_route("/metrics", routes.text, response_class=PlainTextResponse)
     application.add_exception_handler(HTTPException, _error)
-    application.add_exception_handler(Refused, _error)
     return application, routes.metrics

@@ -6,6 +6,10 @@ for the lowest of int16; ``p`` for a power of two as the scale of int16; ``%`` f
 constant, ``@`` for a variable; and in brackets its rank, with ``b`` for a batch of more than one, ``e`` for an empty
 tensor, and how it broadcasts: ``s`` for one element, ``r`` for the last dimensions of the result, ``x`` otherwise. A
 result ends with ``~`` if its scale or zero point is not the operand's.
+
+Nodes that run subgraphs or work on resource variables are alike if the types of their operands and results are the
+same, and for the former whether a subgraph runs others (``nested``) or hands on what LiteRT overwrites
+(``overwritten``).
 """
 
 import re
@@ -17,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec, callees_of
+from litecl.interpreter.overwritten import handed_on
 from litecl.interpreter.schema import TensorType
 
 _SEPARATOR = " | "
@@ -28,6 +33,10 @@ _BROADCASTS = frozenset((*_COMPARISONS, *_ARITHMETIC, *_OTHERS))
 _REDUCTIONS = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL")
 _AXES = frozenset((*_REDUCTIONS, "ARG_MAX", "ARG_MIN", "CUMSUM", "REVERSE_V2", "EXPAND_DIMS"))
 _FEW = 8  # axes
+CALLERS = frozenset(("CALL", "CALL_ONCE", "IF", "STABLEHLO_COMPOSITE", "WHILE"))
+"""Operators that run subgraphs: their numbers are those of the nodes there."""
+WITH_OTHERS = CALLERS | {"VAR_HANDLE", "ASSIGN_VARIABLE", "READ_VARIABLE"}
+"""Operators that only run together with others."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +79,15 @@ def type_of(text: str) -> str:
     return text if match is None else match[2] + (match[3] or "")
 
 
-def kind_of(graph: Subgraph, node: Node) -> Kind:
+def kind_of(model: Model, graph: Subgraph, node: Node) -> Kind:
     """Return a node's kind. graph: with the shapes of the run; an unknown one is ``?``, like no other's."""
     tensors = graph.tensors
+    if node.op.name in WITH_OTHERS:
+        read, written = (
+            tuple(sorted({tensors[t].type.name.lower() for t in part if t != ABSENT}))
+            for part in (node.inputs, node.outputs)
+        )
+        return Kind(node.op.name, read, written, tuple(_subgraphs(model, node)))
     outputs = [tensors[t] for t in node.outputs]
     result = outputs[0].shape if outputs and node.op.name in _BROADCASTS else None
     operands = tuple("-" if t == ABSENT else _operand(tensors[t], result) for t in node.inputs)
@@ -81,6 +96,17 @@ def kind_of(graph: Subgraph, node: Node) -> Kind:
     inner = [f"intermediate:{_operand(tensors[t], None)}" for t in dict.fromkeys(node.intermediates) if t != ABSENT]
     options = (*_options(graph, node), *_axes(graph, node), *dict.fromkeys(inner), *_names(graph, node))
     return Kind(node.op.name.replace(" ", "_"), operands, results, options)
+
+
+def _subgraphs(model: Model, node: Node) -> Iterator[str]:
+    """Yield what runtimes take a node's subgraphs otherwise for, and the name of a composite."""
+    called = callees_of(node)
+    if any(callees_of(inner) for callee in called for inner in model.subgraphs[callee].nodes):
+        yield "nested"
+    if any(one.is_overwritten and one.subgraph in called for one in handed_on(model)):
+        yield "overwritten"
+    if name := getattr(node.options, "name", ""):
+        yield f"name={name}".replace(" ", "_")
 
 
 def _operand(spec: TensorSpec, result: tuple[int, ...] | None) -> str:

@@ -15,7 +15,7 @@ from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import outputs_of
-from litecl.where.kinds import kind_of
+from litecl.where.kinds import WITH_OTHERS
 from litecl.where.specimens import Specimen, draws
 
 CLOSE = 1e-4  # relative difference of floats that counts as rounding; longer sums round more than those of cases
@@ -59,8 +59,7 @@ class Seen:
 
 def unseen(specimen: Specimen) -> Seen:
     """Return a record without results."""
-    (node,) = specimen.graph.nodes
-    return Seen(specimen.name, str(kind_of(specimen.graph, node)), node.version)
+    return Seen(specimen.name, str(specimen.kind), specimen.node.version)
 
 
 def observe(specimen: Specimen, suspect: Suspect) -> Seen | None:
@@ -70,9 +69,12 @@ def observe(specimen: Specimen, suspect: Suspect) -> Seen | None:
     seen, content = unseen(specimen), write(specimen.model)
     if suspect.place is not None:
         return _placed(seen, suspect.place, content)
+    anew = specimen.node.op.name in WITH_OTHERS  # no reset gives resource variables their first values
     reference = Interpreter(model_content=content)
     theirs: Any = None
     for feeds in draws(specimen, _DRAWS):
+        if anew:
+            reference = Interpreter(model_content=content)
         try:
             expected = run(reference, feeds)
         except LiteclError:
@@ -81,7 +83,7 @@ def observe(specimen: Specimen, suspect: Suspect) -> Seen | None:
             continue
         try:
             first = theirs is None
-            if first:
+            if first or anew:
                 theirs = loaded(suspect, content)
             got = run(theirs, feeds)
             again = run(_loaded_beside(suspect, content), feeds) if first else got
@@ -105,11 +107,14 @@ def _loaded_beside(suspect: Suspect, content: bytes) -> Any:
     return loaded(suspect, content)
 
 
-def _placed(seen: Seen, place: Callable[[bytes], Placement], content: bytes) -> Seen:
+def _placed(seen: Seen, place: Callable[[bytes], Placement], content: bytes) -> Seen | None:
+    """None if the compiler places only some of several nodes on its NPU."""
     try:
         placement = place(content)
     except LiteclError as error:
         return replace(seen, refused=first_line(error))
+    if placement.npu and placement.cpu and seen.kind.partition(" ")[0] in WITH_OTHERS:
+        return None
     return replace(seen, npu=not placement.cpu, refused="; ".join(placement.reasons) if placement.cpu else None)
 
 

@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph
+from litecl.interpreter.graph import ABSENT, Model, Subgraph, reached
 from litecl.where import edgetpu
-from litecl.where.kinds import Kind, kind_of
-from litecl.where.table import DIFFERS, LACKS, LEFT, REFUSES, UNKNOWN, Runtime, Table, Verdict, kinds_of, verdict
+from litecl.where.kinds import WITH_OTHERS, Kind, kind_of
+from litecl.where.table import DIFFERS, LEFT, REFUSES, UNKNOWN, Runtime, Table, Verdict, is_lacked, kinds_of, verdict
 
 _MOST_CHANGES = 2
 _CONSTANTS = "it reads constants alone, which runtimes may compute at once"
 _FOLDED = "refused alone; an operand follows from constants, and a runtime may compute it at once"
+_INNER = "its subgraphs have nodes that are refused or not known"
 _SIZES = "it follows from fixed sizes, which a compiler may compute at once"
 
 
@@ -37,12 +38,26 @@ def where(model: Model, table: Table, runtimes: Sequence[str] = ()) -> tuple[Pla
     """
     names = runtimes or [*runtimes_of(table)]
     shaped = _shaped(model)
-    return tuple(
-        _place(number, at, graph, node, table, names, fixed)
+    places = [
+        _place(shaped, number, at, table, names, fixed)
         for number, graph in enumerate(shaped.subgraphs)
         for fixed in [_fixed(graph)]
-        for at, node in enumerate(graph.nodes)
-    )
+        for at in range(len(graph.nodes))
+    ]
+    return tuple(_with_inner(shaped, place, places) for place in places)
+
+
+def _with_inner(model: Model, place: Place, places: Sequence[Place]) -> Place:
+    """Return the place of a node that may run subgraphs: where it runs, all nodes in these must run."""
+    called = reached(model, [model.subgraphs[place.subgraph].nodes[place.node]])
+    inner = [other for other in places if other.subgraph in called]
+    verdicts = {
+        name: verdict
+        if not verdict.is_run or all(other.verdicts[name].is_run for other in inner)
+        else Verdict(UNKNOWN, _INNER)
+        for name, verdict in place.verdicts.items()
+    }
+    return replace(place, verdicts=verdicts)
 
 
 def _fixed(graph: Subgraph) -> set[int]:
@@ -59,11 +74,11 @@ def runtimes_of(table: Table) -> dict[str, Runtime]:
     return {**table.runtimes, edgetpu.RUNTIME.name: edgetpu.RUNTIME}
 
 
-def _place(
-    subgraph: int, at: int, graph: Subgraph, node: Node, table: Table, names: Sequence[str], fixed: Set[int]
-) -> Place:
-    kind = kind_of(graph, node)
-    if all(text == "-" or "=" in text for text in kind.operands):
+def _place(model: Model, subgraph: int, at: int, table: Table, names: Sequence[str], fixed: Set[int]) -> Place:
+    graph = model.subgraphs[subgraph]
+    node = graph.nodes[at]
+    kind = kind_of(model, graph, node)
+    if node.op.name not in WITH_OTHERS and all(text == "-" or "=" in text for text in kind.operands):
         verdicts = dict.fromkeys(names, Verdict(UNKNOWN, _CONSTANTS))
     else:
         verdicts = {name: table.verdict(name, kind, node.version) for name in names if name in table.runtimes}
@@ -72,14 +87,14 @@ def _place(
         if node.outputs and {*node.outputs} <= fixed:
             verdicts = {n: Verdict(UNKNOWN, _SIZES) if v.status == LEFT else v for n, v in verdicts.items()}
         if any(graph.tensors[t].data is None for t in ({*node.inputs} & fixed) - {ABSENT}):
-            verdicts = {n: _unless_folded(v) for n, v in verdicts.items()}
+            verdicts = {n: _unless_folded(v, kind) for n, v in verdicts.items()}
     bad = [name for name, verdict in verdicts.items() if verdict.status in (REFUSES, DIFFERS, LEFT)]
     return Place(subgraph, at, kind, verdicts, {name: changes(table, name, kind) for name in bad})
 
 
-def _unless_folded(verdict: Verdict) -> Verdict:
+def _unless_folded(verdict: Verdict, kind: Kind) -> Verdict:
     """Return the verdict on a node that the runtime may know with constants for some of its operands."""
-    if verdict.status != REFUSES or verdict.reason.startswith(LACKS):
+    if verdict.status != REFUSES or is_lacked(verdict.reason, kind):
         return verdict
     return replace(verdict, status=UNKNOWN, reason=f"{_FOLDED}: {verdict.reason}")
 

@@ -1,13 +1,17 @@
-"""Small models of one node each, with inputs: cases of ``litecl.cases``, and nodes cut out of models."""
+"""Small models of one node each, with inputs: cases of ``litecl.cases``, and nodes cut out of models.
+
+A node that runs subgraphs has them in its model; one that works on a resource variable shares its model with others.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from litecl.bisection.cut import cut
+from litecl.bisection.cut import body, cut
 from litecl.comparison import is_float
 from litecl.conformance.catalogue import catalogue
 from litecl.converter.versions import version_of
@@ -15,36 +19,48 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import ABSENT, Array, Model, Subgraph, TensorSpec
-from litecl.interpreter.op import Op
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
 from litecl.perf.arithmetic import multiply_adds
 from litecl.perf.feeds import prepare, random_inputs
-from litecl.where.kinds import kind_of
+from litecl.where.kinds import WITH_OTHERS, Kind, kind_of
 
 _MOST_MULTIPLY_ADDS = 20_000_000  # of a node cut out of a model: the reference takes seconds for more
 _MOST_ELEMENTS = 2_000_000  # of its tensors together
 _MOST_OF_A_KIND = 3
+_LOOP = "WHILE"  # may never end on other inputs
 _SHAPE = 8  # most numbers of an operand that gives a shape
 
 
 @dataclass(frozen=True, eq=False)
 class Specimen:
-    """A model of one node, and values of its inputs."""
+    """A model of a node, which is number ``at`` of the first subgraph, and values of its inputs."""
 
     name: str
     model: Model
     feeds: Sequence[Array]
+    at: int = 0
 
     @property
     def graph(self) -> Subgraph:
         """The subgraph with the node."""
         return self.model.subgraphs[0]
 
+    @property
+    def node(self) -> Node:
+        """The node."""
+        return self.graph.nodes[self.at]
+
+    @property
+    def kind(self) -> Kind:
+        """The node's kind."""
+        return kind_of(self.model, self.graph, self.node)
+
 
 def of_cases() -> Iterator[str]:
     """Yield the names of all cases of one operator."""
     for name, check in catalogue().items():
-        if "/" in name and check.op == name.partition("/")[0] and _is_one_node(check.model()):
+        is_of_op = "/" in name and check.op == name.partition("/")[0]
+        if is_of_op and (check.op in WITH_OTHERS or _is_one_node(check.model())):
             yield name
 
 
@@ -53,10 +69,12 @@ def of_case(name: str) -> Specimen:
     check = catalogue()[name]
     model = check.model()
     graph = model.subgraphs[0]
-    (node,) = graph.nodes
+    at = next(i for i, node in enumerate(graph.nodes) if node.op.name == check.op)
+    node = graph.nodes[at]
     needed = version_of(node, [None if t == ABSENT else graph.tensors[t] for t in node.inputs])
-    graph = replace(graph, nodes=(replace(node, version=max(node.version, needed)),))
-    return Specimen(name, replace(model, subgraphs=(graph,)), check.steps()[0].feeds)
+    node = replace(node, version=max(node.version, needed))
+    graph = replace(graph, nodes=(*graph.nodes[:at], node, *graph.nodes[at + 1 :]))
+    return Specimen(name, replace(model, subgraphs=(graph, *model.subgraphs[1:])), check.steps()[0].feeds, at)
 
 
 def _is_one_node(model: Model) -> bool:
@@ -64,19 +82,27 @@ def _is_one_node(model: Model) -> bool:
 
 
 def of_model(content: bytes, name: str, seed: int = 0) -> Iterator[Specimen]:
-    """Yield every node of a model's first subgraph that runs apart from the others, with the values that reach it.
+    """Yield every node of a model that runs apart from the others, with the values that reach it, as NAME#NODE; one
+    of another subgraph than the first as NAME#SUBGRAPH/NODE, with those that follow from random inputs of that one.
 
-    Nodes that share variables, run subgraphs, read constants alone, or are too large are left out. Raises LiteclError
-    if the interpreter can't run the model.
+    Nodes that share variables, read constants alone, or are too large are left out, and those of other subgraphs that
+    loop. Raises LiteclError if the interpreter can't run the model.
     """
-    runtime = Interpreter(model_content=content, experimental_preserve_all_tensors=True)
+    model = read(content)
+    yield from _of_first(model, f"{name}#", seed)
+    for number in range(1, len(model.subgraphs)):
+        with suppress(LiteclError):  # it changes variables, or refuses random inputs
+            part = body(model, number, {}).model
+            if not any(node.op.name == _LOOP for graph in part.subgraphs for node in graph.nodes):
+                yield from _of_first(part, f"{name}#{number}/", seed)
+
+
+def _of_first(model: Model, name: str, seed: int) -> Iterator[Specimen]:
+    runtime = Interpreter(model, experimental_preserve_all_tensors=True)
     prepare(runtime, random_inputs(runtime.get_input_details(), seed))
     runtime.invoke()
-    model = read(content)
     graph = model.subgraphs[0]
     for number, node in enumerate(graph.nodes):
-        if not isinstance(node.op, Op):
-            continue
         named = {t for t in (*node.inputs, *node.outputs) if t != ABSENT}
         values = {t: v for t in named if graph.tensors[t].data is None and (v := _value(runtime, t)) is not None}
         try:
@@ -84,13 +110,13 @@ def of_model(content: bytes, name: str, seed: int = 0) -> Iterator[Specimen]:
         except LiteclError:
             continue
         if part.inputs and all(t in values for t in part.inputs) and not _is_large(part.model):
-            yield Specimen(f"{name}#{number}", part.model, [values[t] for t in part.inputs])
+            yield Specimen(f"{name}{number}", part.model, [values[t] for t in part.inputs])
 
 
 def model_of(name: str) -> str:
     """Return the model out of which a specimen of this name was cut; "" for a case."""
     model, _, number = name.rpartition("#")
-    return model if number.isdecimal() else ""
+    return model if number.replace("/", "").isdecimal() else ""
 
 
 def _value(runtime: Any, tensor: int) -> Array | None:
@@ -110,7 +136,7 @@ def varied(specimens: Sequence[Specimen]) -> list[Specimen]:
     """Return a few specimens of every kind, of different models."""
     chosen: dict[str, list[Specimen]] = {}
     for specimen in specimens:
-        alike = chosen.setdefault(str(kind_of(specimen.graph, specimen.graph.nodes[0])), [])
+        alike = chosen.setdefault(str(specimen.kind), [])
         models = {model_of(other.name) for other in alike}
         if len(alike) < _MOST_OF_A_KIND and model_of(specimen.name) not in models:
             alike.append(specimen)
@@ -144,6 +170,8 @@ def draws(specimen: Specimen, count: int) -> Iterator[list[Array]]:
     the result's type are its own in another order; indices, sizes and the like stay as they are.
     """
     yield [*specimen.feeds]
+    if specimen.node.op.name == _LOOP:
+        return
     rng = np.random.default_rng(0)
     specs = [specimen.graph.tensors[t] for t in specimen.graph.inputs]
     types = {specimen.graph.tensors[t].type for t in specimen.graph.outputs}
@@ -164,6 +192,8 @@ def _drawn(rng: np.random.Generator, spec: TensorSpec, feed: Array, *, moves: bo
         values = rng.choice(feed.ravel(), feed.shape).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(values * rng.uniform(0.5, 1.0, feed.shape)).astype(feed.dtype)
+    if feed.dtype == np.bool_ and feed.size == 1:  # takes either branch
+        return np.asarray(rng.integers(2, size=feed.shape)).astype(np.bool_)
     return rng.permutation(feed.ravel()).reshape(feed.shape) if moves and feed.size > _SHAPE else feed
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from litecl.interpreter.errors import ModelError, brief
 from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import put_text
-from litecl.where.kinds import Kind
+from litecl.where.kinds import CALLERS, WITH_OTHERS, Kind
 from litecl.where.observe import CLOSE, Seen
 from litecl.where.specimens import model_of
 
@@ -30,6 +30,9 @@ LACKS = (
 )
 _ALONE = "refused alone; a model may have such a tensor within, if not as its input or output"
 _AT_EDGES = ("complex64", "string")  # types that a runtime may take within a model alone
+_NO_RESOURCES = "Unexpected type: RESOURCE"
+_AMONG_OTHERS = "refused together with others"
+_INNER_NUMBERS = "its numbers are those of the nodes that it runs"
 _OTHERS_ROUND = "equal in all cases, but not with other options or shapes"
 
 SAME, ROUNDS, DIFFERS, RUNS, REFUSES, UNKNOWN = "same bits", "rounds", "differs", "runs", "refuses", "not known"
@@ -146,6 +149,8 @@ class Table:
             absent = self._absent.get((runtime, kind.op))
             return Verdict(UNKNOWN, "no case is like it") if absent is None else Verdict(REFUSES, absent)
         known = verdict(record, version)
+        if kind.op in WITH_OTHERS:
+            return _with_others(known, kind)
         if known.status == REFUSES and any(text.startswith(_AT_EDGES) for text in (*kind.operands, *kind.results)):
             return replace(known, status=UNKNOWN, reason=f"{_ALONE}: {known.reason}")
         if known.status == SAME and (runtime, kind.types) in self._rounding:
@@ -163,7 +168,7 @@ class Table:
         for kind, row in self.kinds.items():
             for name, record in row.items():
                 key = name, kind.partition(" ")[0]
-                lacks = record.refused == record.cases and record.message.startswith(LACKS)
+                lacks = record.refused == record.cases and is_lacked(record.message, Kind.parse(kind))
                 messages[key] = record.message if lacks and messages.get(key, record.message) else ""
         return {key: message for key, message in messages.items() if message}
 
@@ -219,6 +224,21 @@ def verdict(record: Record, version: int) -> Verdict:
     steps, relative = _up(record.steps), _limit(record.relative)
     status = ROUNDS if steps <= 1 and relative <= CLOSE else DIFFERS
     return Verdict(status, "", steps, relative, share, record.cases)
+
+
+def _with_others(known: Verdict, kind: Kind) -> Verdict:
+    """Return the verdict on an operator that ran, or was refused, together with others."""
+    if known.status == REFUSES and not is_lacked(known.reason, kind):
+        return Verdict(UNKNOWN, f"{_AMONG_OTHERS}: {known.reason}", cases=known.cases)
+    if kind.op in CALLERS and known.is_run and not math.isinf(known.relative):
+        return Verdict(RUNS, _INNER_NUMBERS, cases=known.cases)
+    return known
+
+
+def is_lacked(message: str, kind: Kind) -> bool:
+    """Return whether a runtime says with this message that it doesn't have an operator, or no resource variables."""
+    no_resources = message == _NO_RESOURCES and "resource" in (*kind.operands, *kind.results)
+    return no_resources or (message.startswith(LACKS) and kind.op in message)
 
 
 def _up(steps: float) -> float:

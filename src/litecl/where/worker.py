@@ -18,7 +18,7 @@ def main() -> int:
     tell = teller()
     request = received()
     try:
-        runtime = suspect(request["runtime"])
+        runtime = suspect(request["runtime"], strict=False)
     except LiteclError as error:
         tell(error=str(error))
         return 1

@@ -3,7 +3,7 @@
 import argparse
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -34,6 +34,7 @@ from litecl.cli.profiles import profile_view
 from litecl.cli.tables import line, report_data
 from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import LiteclError, ModelError, brief
 from litecl.interpreter.file.reader import content_of
 from litecl.perf.bench import BenchOptions, BenchResult, Profile, bench, profile

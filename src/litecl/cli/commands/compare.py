@@ -8,6 +8,7 @@ from rich.text import Text
 
 from litecl.cli.command import Output
 from litecl.cli.tables import milliseconds, table
+from litecl.delegate.naming import counted
 from litecl.interpreter.errors import ModelError
 from litecl.perf import compare
 
@@ -53,8 +54,9 @@ def run(args: argparse.Namespace) -> Output:
         "differences": notes,
         "operators": [{"op": op, "old_ms": before, "new_ms": after} for op, before, after in ops],
     }
-    slower = any(change.verdict == "slower" for change in changes)
-    return Output(data, [view, *([by_op] if ops else []), *map(Text, (*unpaired, *notes))], int(slower))
+    slower = sum(change.verdict == "slower" for change in changes)
+    verdict = f"{counted(slower, 'runtime')} of {len(changes)} slower than before" if slower else "no runtime is slower"
+    return Output(data, [view, *([by_op] if ops else []), *map(Text, (verdict, *unpaired, *notes))], int(slower > 0))
 
 
 def _percent(text: str) -> float:

@@ -32,10 +32,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Output:
     """Print the script. Arguments without fixed choices complete as files."""
     whole = parser({name: import_module(f"litecl.cli.commands.{name}") for name in helps()})
-    (subparsers,) = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
-    for action in (action for under in subparsers.choices.values() for action in under._actions):
+    for action in whole.actions():
         if action.choices is None and action.nargs != 0:
-            action.complete = shtab.FILE
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
     script = shtab.complete(whole, shell=args.shell)
     if args.shell == "zsh":
         script = f"autoload -U +X compinit && compinit\n{script}"

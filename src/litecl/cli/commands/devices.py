@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -11,9 +11,10 @@ from rich.text import Text
 from litecl.cli.command import Output, progress
 from litecl.cli.tables import lines, size, table
 from litecl.delegate import disk
-from litecl.perf import tuning
 from litecl.perf.devices import DeviceRow, device_rows
-from litecl.perf.tuning import Tuned
+
+if TYPE_CHECKING:
+    from litecl.perf.tuning import Tuned
 
 HELP = "list the devices of this machine"
 EXAMPLES = """\
@@ -38,6 +39,8 @@ def run(args: argparse.Namespace) -> Output:
     data: dict[str, Any] = {"devices": [asdict(row) for row in rows]}
     view: list[RenderableType] = [_devices(rows), *_why(rows)]
     if args.tuning or args.again:
+        from litecl.perf import tuning  # measuring takes the converter
+
         with progress("measuring", None) as tick:
             tuned = tuning.tuned(disk.own("auto"), again=args.again, tick=tick)
         data["tuning"] = [row.to_dict() for row in tuned]
@@ -82,7 +85,7 @@ def _why(rows: Sequence[DeviceRow]) -> list[RenderableType]:
     return [Text(f"{reason}with dot products of bytes, then PoCL; measure them: litecl devices --tuning")]
 
 
-def _tuning(row: Tuned) -> list[RenderableType]:
+def _tuning(row: "Tuned") -> list[RenderableType]:
     """Return a device's tuned settings with their defaults and the times behind them."""
     title = f"tuning of device {row.index}, {row.name}: "
     if not row.timings:

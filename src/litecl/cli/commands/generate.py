@@ -89,7 +89,7 @@ def _shown(pieces: Iterator[Piece], as_text: bool) -> Iterator[Piece]:
         sys.stdout.write(text if as_text else f"{piece.token} ")
         sys.stdout.flush()
         yield piece
-    sys.stdout.write("\n")
+    print(flush=True)  # before the figures, which go to stderr
 
 
 def _numbers(text: str) -> list[int]:

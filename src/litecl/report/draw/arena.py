@@ -26,7 +26,8 @@ def arena(region: Mapping[str, Any]) -> str:
         ]
     for step in ticks(0, region["steps"], 10):
         if step == int(step):
-            parts.append(text(x(step), _HEIGHT - 18, f"{step:g}", "tick", "middle"))
+            anchor = "middle" if x(step) < _WIDTH - 24 else "end"
+            parts.append(text(x(step), _HEIGHT - 18, f"{step:g}", "tick", anchor))
     parts.append(text(_WIDTH - _RIGHT, _HEIGHT - 4, "launches, in order", "tick", "end"))
     for block in blocks:
         bottom, top = y(block["offset"]), y(block["offset"] + block["size_bytes"])

@@ -9,6 +9,7 @@ from litecl.report.draw.svg import Scale, line, linear, path, picture, rect, tag
 
 _WIDTH, _HEIGHT = 440.0, 190.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 12.0, 22.0, 28.0
+_MARK_WIDTH = 60.0  # of "median", the widest label of a mark, on phones
 
 
 def histogram(latency: Mapping[str, Any]) -> str:
@@ -35,9 +36,11 @@ def histogram(latency: Mapping[str, Any]) -> str:
         title = f"{beyond} invokes above {units.ms(high)}, up to {units.ms(times[-1])}"
         parts.append(rect(right + 8, y(beyond), 18, y(0) - y(beyond), title, class_="bar outlier", rx=1.5))
         parts.append(text(right + 17, _HEIGHT - 12, "more", "tick", "middle"))
-    for name, value in (("median", latency["median_ms"]), ("95 %", latency["percentiles_ms"]["95"])):
+    median, most = latency["median_ms"], latency["percentiles_ms"]["95"]
+    crowded = x(most) - x(median) < _MARK_WIDTH
+    for name, value, anchor in (("median", median, "end" if crowded else "start"), ("95 %", most, "start")):
         if value <= high:
-            parts += _mark(x(value), name)
+            parts += _mark(x(value), name, anchor)
     return picture(_WIDTH, _HEIGHT, parts, "Histogram of latencies")
 
 
@@ -56,8 +59,9 @@ def _axes(x: Any, y: Any, low: float, high: float, most: float, last: float) -> 
     ]
 
 
-def _mark(x: float, name: str) -> list[str]:
-    return [line(x, _TOP - 6, x, _HEIGHT - _BOTTOM, "mark"), text(x + 3, _TOP - 8, name, "tick", "start")]
+def _mark(x: float, name: str, anchor: str) -> list[str]:
+    beside = x + (3 if anchor == "start" else -3)
+    return [line(x, _TOP - 6, x, _HEIGHT - _BOTTOM, "mark"), text(beside, _TOP - 8, name, "tick", anchor)]
 
 
 def series(latency: Mapping[str, Any]) -> str:
