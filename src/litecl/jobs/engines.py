@@ -111,7 +111,7 @@ def on_dask(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
 
 
 def _dask_of_this_machine(workers: int) -> dict[str, Any]:
-    return {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    return {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
 
 
 @contextmanager
