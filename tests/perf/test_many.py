@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-import signal
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
@@ -211,20 +210,6 @@ def test_on_a_dask_cluster_given(rows: Job, tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(engines, "run_part", lambda job_, number: __import__("no_such_package"))
         with pytest.raises(engines.EngineError, match="--engine dask: No module named 'no_such_package'"):
             list(engines.on_dask(rows, [3], 2))
-
-
-def test_an_interrupt_waits_until_workers_have_started() -> None:
-    def interrupted() -> None:
-        with engines._interrupts_wait():
-            os.kill(os.getpid(), signal.SIGINT)
-            steps.append("started")
-        steps.append("ran")
-
-    steps: list[str] = []
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert steps == ["started"]
-    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {signal.SIGINT}
 
 
 @pytest.mark.parametrize(("engine", "package"), [("ray", "ray"), ("dask", "distributed")])
