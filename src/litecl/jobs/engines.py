@@ -95,19 +95,19 @@ def on_dask(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
     import distributed
 
     given = dask.config.get("scheduler-address", None)
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}),
-        _running_loop() as loop,
-        distributed.Client(loop=loop, **({} if given else _dask_of_this_machine(workers))) as client,
-    ):
-        futures = client.map(run_part, [job] * len(parts), parts, pure=False)
-        try:
+    try:
+        with (
+            dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}),
+            _running_loop() as loop,
+            distributed.Client(loop=loop, **({} if given else _dask_of_this_machine(workers))) as client,
+        ):
+            futures = client.map(run_part, [job] * len(parts), parts, pure=False)
             for _, done in distributed.as_completed(futures, with_results=True):
                 yield done
-        except LiteclError:
-            raise
-        except (distributed.KilledWorker, RuntimeError, ImportError) as error:
-            raise EngineError(f"--engine dask: {error}") from error
+    except LiteclError:
+        raise
+    except (distributed.KilledWorker, RuntimeError, ImportError) as error:
+        raise EngineError(f"--engine dask: {error}") from error
 
 
 def _dask_of_this_machine(workers: int) -> dict[str, Any]:
