@@ -35,7 +35,7 @@ from litecl.converter.passes.tensorflow.integer_dense import fuse_integer_dense
 from litecl.converter.passes.tensorflow.layout import put_channels_last
 from litecl.converter.passes.tensorflow.narrow_integers import widen_integers
 from litecl.converter.passes.tensorflow.packs import forward_packs
-from litecl.converter.passes.tensorflow.precision import DOUBLES, HALVES, use_float32
+from litecl.converter.passes.tensorflow.precision import DOUBLES, HALVES, use_float32, whole_doubles
 from litecl.converter.passes.tensorflow.repeats import fuse_repeats
 from litecl.converter.passes.tensorflow.resampling import resample_by_products
 from litecl.converter.passes.tensorflow.shape_arithmetic import resolve_sizes
@@ -142,7 +142,7 @@ class Pipeline:
         """Return the passes that follow. changed: variables that stay variables."""
         variables = [each(fill_tables), ("freeze_variables", lambda m: freeze_variables(m, changed))]
         composites = [
-            ("use_float32", lambda m: use_float32(m, DOUBLES)),  # after constants were computed in their own types
+            ("use_float32", self._use_float32),  # after constants were computed in their own types
             ("refuse_effects", lambda m: refuse_effects(m.main, LOWERINGS)),
             ("infer_lost_shapes", self._infer_lost_shapes),
             each(fuse_integer_dense),
@@ -170,6 +170,10 @@ class Pipeline:
     def _simplify(self) -> list[Pass]:
         fold = each(lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
         return [each(remove_identities), fold, each(simplify_loops), each(simplify_branches)]
+
+    def _use_float32(self, module: Module) -> None:
+        self.report.rounded.extend(whole_doubles(module))
+        use_float32(module, DOUBLES)
 
     def _record_layers(self, function: Function) -> None:
         layers = [node for node in function.nodes if node.op in _LAYERS]

@@ -56,6 +56,7 @@ class ConversionReport:
 
     operators: number of nodes by TFLite operator. subgraphs: number of operators in each.
     own: operators that only litecl runs, if converted from TensorFlow.
+    rounded: casts to int64 from what the source computes in float64, and the file in float32.
     passes: seconds spent in each pass, by name. size_bytes: of the file; 0 until it is written.
     quantization: the result of quantization with integer activations, or None. rescaled: the rescaling for float16, or
     None. notes: what converting an ONNX file changes. differences: the largest difference of each output from ONNX
@@ -66,6 +67,7 @@ class ConversionReport:
     subgraphs: list[int] = field(default_factory=list)
     fusions: list[FusionRecord] = field(default_factory=list)
     own: list[OwnOperator] = field(default_factory=list)
+    rounded: list[str] = field(default_factory=list)
     passes: dict[str, float] = field(default_factory=dict)
     size_bytes: int = 0
     quantization: QuantizationReport | None = None
@@ -85,8 +87,14 @@ class ConversionReport:
 
     @property
     def warning(self) -> str | None:
-        """The warning of operators that LiteRT lacks, and where they come from, and of outputs that differ."""
-        return "\n".join([*self._own_warning, *self._differing]) or None
+        """The warning of operators that LiteRT lacks, and where they come from, and of what differs from the source."""
+        return "\n".join([*self._own_warning, *self._rounding, *self._differing]) or None
+
+    @property
+    def _rounding(self) -> list[str]:
+        names = ", ".join(map(repr, self.rounded[:_MOST]))
+        beyond = "numbers beyond 16,777,216 are rounded"
+        return [f"the file computes float64 in float32, so in {names} {beyond}"] if names else []
 
     @property
     def _differing(self) -> list[str]:
@@ -130,6 +138,7 @@ class ConversionReport:
         lines += [f"  {count:5} {name}" for name, count in sorted(self.operators.items())]
         lines += [self._lacking] if self.own_operators else []
         lines += [f"  {operator}" for operator in self.own]
+        lines += self._rounding
         lines += self.notes
         lines += [f"{name!r} is within {apart:.1e} of ONNX Runtime" for name, apart in self.differences.items()]
         lines += map(str, self.fusions)

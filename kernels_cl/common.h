@@ -372,12 +372,13 @@ inline floatv copysign_v(floatv x, floatv y) {
     return AS_FLOATV((AS_INTV(x) & 0x7fffffff) | (AS_INTV(y) & (int)0x80000000));
 }
 
-// x = n ln 2 + r with |r| <= ln 2 / 2: returns r, writes n. Adding 1.5 * 2^23 rounds to the nearest integer.
-inline floatv reduce_exp_v(floatv x, intv *n) {
-    const floatv shifted = x * 1.44269504f + 12582912.0f;
-    const floatv whole = shifted - 12582912.0f;
-    *n = AS_INTV(shifted) - 0x4b400000;
-    return x - whole * 0.693359375f + whole * 2.12194440e-4f;
+// x = n ln 2 + r with |r| <= ln 2 / 2: returns r, writes n + EXP_SHIFT, a sum that is rounded to the nearest integer.
+#define EXP_SHIFT 12582912.0f  // 1.5 * 2^23
+#define EXPONENT(shifted) (AS_INTV(shifted) - 0x4b400000)
+inline floatv reduce_exp_v(floatv x, floatv *shifted) {
+    *shifted = x * 1.44269504f + EXP_SHIFT;
+    const floatv n = *shifted - EXP_SHIFT;
+    return x - n * 0.693359375f + n * 2.12194440e-4f;
 }
 
 // (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2, relative error of e^r 3e-9.
@@ -388,23 +389,30 @@ inline floatv exp_tail_v(floatv r) {
     return q * r + 4.999999341e-1f;
 }
 
-// e^x: subnormal results, 0 and infinity included. 2^n is applied in two halves, each of which is a normal number.
-// Results that vanish are not computed: a product that underflows can cost 100 times as much as one that does not.
+// e^x: subnormal results, 0 and infinity included. AVX-512 multiplies by 2^n in one instruction, whatever the result.
+// Elsewhere 2^n is applied in two halves, each of which is a normal number, and results that vanish are not computed: a
+// product that underflows can cost 100 times as much as one that does not.
 inline floatv exp_v(floatv x) {
+    floatv shifted;
+#ifdef HAS_MASKS
+    const floatv r = reduce_exp_v(clamp_v(x, -104.0f, 89.0f), &shifted);
+    const floatv p = exp_tail_v(r) * (r * r) + r + 1.0f;
+    return __builtin_ia32_scalefps512_mask(p, shifted - EXP_SHIFT, p, (ushort)-1, 4);
+#else
     const intv vanishes = x < -104.0f;
-    intv n;
-    const floatv r = reduce_exp_v(vanishes ? (floatv)(0.0f) : (x > 89.0f ? (floatv)(89.0f) : x), &n);
-    const intv half_n = n >> 1;
+    const floatv r = reduce_exp_v(vanishes ? (floatv)(0.0f) : (x > 89.0f ? (floatv)(89.0f) : x), &shifted);
+    const intv n = EXPONENT(shifted), half_n = n >> 1;
     const floatv p = exp_tail_v(r) * (r * r) + r + 1.0f;
     const floatv y = p * AS_FLOATV((half_n + 127) << 23) * AS_FLOATV((n - half_n + 127) << 23);
     return vanishes ? (floatv)(0.0f) : y;
+#endif
 }
 
 // e^x - 1 for x <= 0, without cancellation near 0: 2^n (e^r - 1) + (2^n - 1). Below -18 it is -1.
 inline floatv expm1_v(floatv x) {
-    intv n;
-    const floatv r = reduce_exp_v(x < -18.0f ? (floatv)(-18.0f) : x, &n);
-    const floatv scale = AS_FLOATV((n + 127) << 23);
+    floatv shifted;
+    const floatv r = reduce_exp_v(x < -18.0f ? (floatv)(-18.0f) : x, &shifted);
+    const floatv scale = AS_FLOATV((EXPONENT(shifted) + 127) << 23);
     return (exp_tail_v(r) * (r * r) + r) * scale + (scale - 1.0f);
 }
 

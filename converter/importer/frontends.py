@@ -17,6 +17,7 @@ from tensorflow.python.eager import context
 from litecl.converter.graph import Module
 from litecl.converter.importer.graphdef import import_function, with_own_functions
 from litecl.converter.importer.keras_lstm import whole_lstms
+from litecl.converter.importer.keras_steps import all_steps
 from litecl.converter.importer.optimizers import any_optimizer
 from litecl.converter.importer.places import Places
 from litecl.converter.importer.stablehlo.program import expand_stablehlo
@@ -56,7 +57,9 @@ def from_keras_model(
     extra = {"training": False} if takes_training else {}
 
     def traced() -> Any:
-        return tf.function(lambda *arguments: model(*arguments, **extra), autograph=False).get_concrete_function(*specs)
+        call = tf.function(lambda *arguments: model(*arguments, **extra), autograph=False)
+        with all_steps():
+            return call.get_concrete_function(*specs)
 
     with whole_lstms(fuse_layers):
         concrete = traced()

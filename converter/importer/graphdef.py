@@ -4,7 +4,7 @@ Its GraphDef has a shape for every tensor. Captured variables are bound as numpy
 through a protobuf message, which may not exceed 2 GiB.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -22,7 +22,9 @@ def import_function(concrete: Any, input_names: Sequence[str], output_names: Seq
     """Return a module whose entry point is a ConcreteFunction, with captures bound to their present values."""
     graph = concrete.graph
     definition = graph.as_graph_def(add_shapes=True)
-    main = Reader("main", definition.node).function(
+    called = list(_reachable(definition))
+    signatures = {function.signature.name: function.signature for function in called}
+    main = Reader("main", definition.node, signatures).function(
         [tensor.name for tensor in graph.inputs], [tensor.name for tensor in graph.outputs]
     )
     captures = _captures(graph)
@@ -38,7 +40,7 @@ def import_function(concrete: Any, input_names: Sequence[str], output_names: Seq
             node.output.variable = Variable(node.name, _value(concrete, node.output.name), f"{id(graph)}/{node.name}")
         elif node.op == "HashTableV2":
             node.output.variable = _table_of_graph(concrete, node.output.name)
-    functions = {f.signature.name: _library_function(f) for f in _reachable(definition)}
+    functions = {f.signature.name: _library_function(f, signatures) for f in called}
     return Module(main, list(input_names), list(output_names), functions)
 
 
@@ -157,9 +159,9 @@ def _has_types(handle: Any, keys: int, values: int) -> bool:
     return True
 
 
-def _library_function(definition: Any) -> Function:
+def _library_function(definition: Any, signatures: Mapping[str, Any]) -> Function:
     arguments = definition.signature.input_arg
-    reader = Reader(definition.signature.name, definition.node_def)
+    reader = Reader(definition.signature.name, definition.node_def, signatures)
     for index, argument in enumerate(arguments):
         attrs = definition.arg_attr[index].attr if index in definition.arg_attr else {}
         shapes = attrs["_output_shapes"].list.shape if "_output_shapes" in attrs else ()

@@ -1,6 +1,7 @@
 """Builds functions of the converter's graph from the nodes of a GraphDef or FunctionDef."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from tensorflow.python.framework import op_def_registry
@@ -15,10 +16,16 @@ from litecl.interpreter.schema import TensorType
 
 
 class Reader:
-    """Builds a function from NodeDefs. Operands are ``node:k`` in a GraphDef, ``node:result:k`` in a FunctionDef."""
+    """Builds a function from NodeDefs. Operands are ``node:k`` in a GraphDef, ``node:result:k`` in a FunctionDef.
 
-    def __init__(self, name: str, definitions: Sequence[Any]) -> None:
+    signatures: the OpDefs of functions that nodes call by name, as if they were operators.
+    """
+
+    def __init__(
+        self, name: str, definitions: Sequence[Any], signatures: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self.name = name
+        self.signatures = signatures
         self.definitions = {definition.name: definition for definition in definitions}
         self.values: dict[str, Value] = {}
         self.nodes: list[Node] = []
@@ -86,7 +93,7 @@ class Reader:
             self.values[definition.name] = self.values[f"{definition.name}:output:0"] = value
             return
         operands = [self._operand(name) for name in definition.input if not name.startswith("^")]
-        op = _defined(definition)
+        op = self.signatures.get(definition.op) or _defined(definition)
         options = _options(op, definition)
         layout = list(_results(op, definition, options))
         shapes = _output_shapes(definition) or [None] * len(layout)

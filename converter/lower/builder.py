@@ -13,8 +13,10 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.cast import CAST, CastOptions
+from litecl.interpreter.ops.gather import GATHER, GatherOptions
 from litecl.interpreter.ops.reshape import RESHAPE, SQUEEZE, ReshapeOptions, SqueezeOptions
 from litecl.interpreter.ops.reverse import REVERSE_V2
+from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.ops.transpose import TRANSPOSE
 from litecl.interpreter.schema import TensorType
 
@@ -128,6 +130,12 @@ class Builder:
         if value.shape is None:
             raise self.error(f"the rank of its {operand} is not known; give the model inputs of known rank")
         return value.shape
+
+    def size(self, value: Value, axis: int) -> Value:
+        """Return a dimension of a value, computed as int32."""
+        options, position = ShapeOptions(TensorType.INT32), self.const(axis, np.int32)
+        sizes = self.op(SHAPE, [value], options, type=TensorType.INT32, shape=(len(self.shape(value)),))
+        return self.op(GATHER, [sizes, position], GatherOptions(), type=TensorType.INT32, shape=())
 
     def error(self, why: str) -> ConversionError:
         """Return an error that names the node."""

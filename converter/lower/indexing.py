@@ -50,22 +50,24 @@ def _last_of_each(x: Expression, indices: Expression, updates: Expression) -> Ex
     """Find each row's last update, by the largest update number, and use it if there is one."""
     b, shape = x.b, x.b.shape(x.value)
     depth = b.shape(indices.value)[-1]
-    outer = shape[: depth or 0]
-    if depth is None or None in shape:
+    outer, rest = shape[: depth or 0], [d or 0 for d in shape[depth or 0 :]]
+    if depth is None or None in shape[1 if depth == 1 else 0 :]:
         raise b.error("the shape of its operands must be known, as its indices are computed; give input_shapes")
-    rows, rest = int(np.prod([d or 0 for d in outer])), [d or 0 for d in shape[depth:]]
+    rows = None if None in outer else int(np.prod([d or 0 for d in outer]))
+    limit = b.size(x.value, 0) if rows is None else b.const(rows, np.int32)
+    target = [-1 if rows is None else rows]
     strides = np.cumprod([1, *(d or 0 for d in outer[:0:-1])])[::-1]
     places = (indices * indices.constant(strides)).sum([-1]) if depth > 1 else indices
     places = places.reshape([-1], (None,))
     numbers = places.shape().counted()
-    operands = [numbers.value, places.value, b.const(rows, np.int32)]
+    operands = [numbers.value, places.value, limit]
     last = Expression(b, b.op(segment.UNSORTED_SEGMENT_MAX, operands, type=_INT32, shape=(rows,)))
     flat = updates.reshape([-1, *rest], (None, *rest))
     taken = [flat.value, last.maximum(0).value]
     latest = Expression(b, b.op(GATHER, taken, GatherOptions(), type=x.type, shape=(rows, *rest)))
-    is_written = (last.constant(0)).at_most(last).reshape([rows, *[1] * len(rest)], (rows, *[1] * len(rest)))
-    result = is_written.select(latest, x.reshape([rows, *rest], (rows, *rest)))
-    return result.reshape([d or 0 for d in shape], shape)
+    is_written = (last.constant(0)).at_most(last).reshape([*target, *[1] * len(rest)], (rows, *[1] * len(rest)))
+    result = is_written.select(latest, x.reshape([*target, *rest], (rows, *rest)))
+    return result if depth == 1 else result.reshape([d or 0 for d in shape], shape)
 
 
 def _as_computed(compute: Callable[..., Expression]) -> Lowering:

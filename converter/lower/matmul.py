@@ -16,7 +16,6 @@ from litecl.interpreter.ops.pack import PACK, PackOptions
 from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
-from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.schema import TensorType
 
 
@@ -213,9 +212,7 @@ def _runtime_size(b: Builder, label: str) -> Value:
     labels = [_without_dots(b, part, value) for part, value in zip(sides, b.node.inputs, strict=True)]
     position = 0 if label in labels[0] else 1
     x, axis = b.node.input(position), labels[position].index(label)
-    sizes = b.op(SHAPE, [x], ShapeOptions(TensorType.INT32), type=TensorType.INT32, shape=(x.rank,))
-    index = b.const(axis, np.int32)
-    return b.op(GATHER, [sizes, index], GatherOptions(), type=TensorType.INT32, shape=())
+    return b.size(x, axis)
 
 
 def _size_of(labels: str, sizes: dict[str, int | None]) -> int | None:

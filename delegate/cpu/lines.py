@@ -13,6 +13,8 @@ from litecl.interpreter.dataclass import dataclass
 
 _KERNEL = "conv_lines"
 _LEAST_FILLED = 0.7  # share of a line's tiles that its pixels fill
+_LEAST_FILLED_DEEP = 0.9  # the same with _DEEP channels: conv_2d.cl, whose tiles span lines, then gathers at no cost
+_DEEP = 32
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ def lines_of(g: Geometry, target: Target, second: Geometry | None = None) -> Lin
         return None
     tile = target.tile_for(_KERNEL, g.out_width, g.group_columns, narrow=True, among=target.line_tiles[_KERNEL])
     most = -(-g.out_width // tile.rows)
-    if g.out_width < _LEAST_FILLED * most * tile.rows:
+    least = _LEAST_FILLED_DEEP if second is None and g.channels >= _DEEP else _LEAST_FILLED
+    if g.out_width < least * most * tile.rows:
         return None
     near = target.schedule(_KERNEL).near_bytes // 4
     fits = [n for n in range(1, most + 1) if Lines(windows, tile, n).item_floats() <= near]

@@ -33,7 +33,11 @@ _REGISTERS_OF_BYTES: TilesByWidth = {
 # For few rows that 7 or 6 does not divide, at the cost of another kernel to compile.
 _MORE_REGISTERS: TilesByWidth = {
     **_REGISTERS,
-    16: (*_REGISTERS[16], TileShape(8, 1, 0.72), TileShape(8, 2, 0.94), TileShape(8, 3, 0.97)),
+    16: (
+        *_REGISTERS[16],
+        *(TileShape(8, vectors, share) for vectors, share in ((1, 0.72), (2, 0.94), (3, 0.97))),
+        *(TileShape(rows, 2, 0.97) for rows in (9, 10)),
+    ),
     8: (*_REGISTERS[8], TileShape(5, 2, 0.92)),
 }
 # Where an operation on a vector of 16 takes as long as two on vectors of 8, fewer sums keep the multipliers busy, and a
@@ -51,16 +55,21 @@ def _always(rows: int, vectors: int) -> TilesByWidth:
 
 Products = Sequence[tuple[int, TilesByWidth]]
 
-PRODUCTS: Products = ((5, _REGISTERS), (2, _always(4, 2)), (0, _always(1, 4)))
-"""Tiles of a product by its least number of rows. With few rows a tile has as many columns as it has registers."""
-
-_IN_TURNS: Products = ((5, _REGISTERS_IN_TURNS), *PRODUCTS[1:])
-_MORE_PRODUCTS: Products = ((5, _MORE_REGISTERS), *PRODUCTS[1:])
 # Two vectors have half the weights of four where there are few columns.
 _ROW_OF_BYTES: TilesByWidth = {width: (TileShape(1, 4, 1.0), TileShape(1, 2, 0.7)) for width in _WIDTHS}
-_OF_BYTES: Products = ((5, _REGISTERS_OF_BYTES), PRODUCTS[1], (0, _ROW_OF_BYTES))
+_PAIR: TilesByWidth = {width: (TileShape(2, 4, 1.0), TileShape(2, 2, 0.7)) for width in _WIDTHS}
+_FOUR: TilesByWidth = {**_always(4, 2), 16: (TileShape(4, 4, 1.0), TileShape(4, 2, 0.9))}
+_FEW: Products = ((2, _PAIR), (0, _always(1, 4)))
+
+PRODUCTS: Products = ((5, _REGISTERS), (3, _FOUR), *_FEW)
+"""Tiles of a product by its least number of rows. With few rows a tile has as many columns as it has registers."""
+
+_MORE_PRODUCTS: Products = ((5, _MORE_REGISTERS), (3, _FOUR), *_FEW)
+_IN_TURNS: Products = ((5, _REGISTERS_IN_TURNS), (3, _always(4, 2)), *_FEW)
+_OF_BYTES: Products = ((5, _REGISTERS_OF_BYTES), (3, _always(4, 2)), (2, _PAIR), (0, _ROW_OF_BYTES))
 PRODUCTS_BY_KERNEL: Mapping[str, Products] = {
     "gemm": _MORE_PRODUCTS,
+    "conv_2d": _MORE_PRODUCTS,
     "winograd": _MORE_PRODUCTS,
     "quantized_conv_2d": _OF_BYTES,
     "hybrid_conv_2d": _OF_BYTES,

@@ -290,6 +290,7 @@ _ALL = (
     *(_conv(f"{n} bits, whole images", (3, 4, 5, 7), (37, 4, 5, 7), bits=n, padding=Padding.VALID) for n in (8, 4)),
     *(_fully_connected(f"8 bits, {n} of one row", _f(1, c) + 1, n, asymmetric_quantize_inputs=n < 3) for c, n in _FEW),
     _fully_connected("8 bits, halves beside a zero point", _TIES, 9, asymmetric_quantize_inputs=True),
+    *(_fully_connected(f"{bits} bits, two rows, {n}", _f(2, 40), n, bits=bits) for bits in (4, 8) for n in (9, 130)),
 )
 
 _BY_COLUMNS = BatchMatMulOptions(True, False)

@@ -107,4 +107,5 @@ CASES = (
         _depthwise(T.INT8, f"dilation 2, {p.name}, 80", (1, 9, 13, 80), (3, 3), padding=p, dilation_w_factor=2)
         for p in Padding
     ),
+    *(_dense(type_, 2, 40, units) for type_ in (T.INT8, T.UINT8, T.INT16) for units in (9, 40, 130)),
 )

@@ -111,4 +111,5 @@ CASES = (
     Case("many rows", BATCH_MATMUL, BatchMatMulOptions(), [_f(3, 50, 33), _f(3, 33, 65)]),
     Case("many rows, both adjoint", BATCH_MATMUL, BatchMatMulOptions(True, True), [_f(2, 33, 50), _f(1, 65, 33)]),
     *(_depthwise(name, x, (3, 3), **options) for name, x, options in LINES),
+    *(_dense(rows, 40, 70) for rows in (2, 4, 9, 20)),
 )

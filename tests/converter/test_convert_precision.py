@@ -9,6 +9,7 @@ tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
 
 from litecl.converter import Converter  # noqa: E402
+from litecl.converter.report import ConversionWarning  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.schema import TensorType  # noqa: E402
 from support.conversion import converter_of, invoke, litert, runtimes  # noqa: E402
@@ -53,6 +54,20 @@ def test_keras_policy(policy: str) -> None:
     )
     value = np.random.default_rng(0).normal(size=(1, 8, 8, 3)).astype(np.float32)
     _check(Converter.from_keras_model(model).convert(), value, np.asarray(model(value)))
+
+
+def test_whole_numbers_that_float32_rounds_are_warned_of() -> None:
+    """A time stamp halved in float64 loses its last digits in the file."""
+
+    def halved(x: Any) -> Any:
+        return tf.cast(tf.cast(x, tf.float64) / 2, tf.int64, name="whole")
+
+    converter = converter_of(halved, tf.TensorSpec((2,), tf.int64))
+    with pytest.warns(ConversionWarning, match="float64 in float32, so in 'whole' numbers beyond 16,777,216 are round"):
+        content = converter.convert()
+    assert "'whole'" in str(converter.report)
+    for runtime in runtimes(content):
+        assert invoke(runtime, [np.array([2**24, 2**40 + 2], np.int64)])[0].tolist() == [2**23, 2**39]
 
 
 def test_tables_are_computed_in_the_type_that_they_were_written_in() -> None:

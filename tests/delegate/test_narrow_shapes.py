@@ -38,8 +38,15 @@ def test_a_column_of_pixels_is_a_row() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "by_lines"),
-    [({}, True), ({"dilation_x": 2}, False), ({"out_width": 3}, False), ({"channels": 1 << 14}, False)],
-    ids=["plain", "taps apart", "tiles left empty", "lines that do not stay cached"],
+    [
+        ({}, True),
+        ({"dilation_x": 2}, False),
+        ({"out_width": 3}, False),
+        ({"out_width": 10}, True),
+        ({"out_width": 10, "channels": 32}, False),
+        ({"channels": 1 << 14}, False),
+    ],
+    ids=["plain", "taps apart", "tiles left empty", "partly", "partly, deep", "lines that do not stay cached"],
 )
 def test_convolutions_by_lines(changes: dict[str, int], by_lines: bool) -> None:
     plain = {"height": 30, "width": 30, "kernel_height": 3, "kernel_width": 3, "out_height": 28, "out_width": 28}

@@ -35,6 +35,15 @@ def test_the_tile_computes_few_columns_in_vain(rows: int, columns: int, tile: tu
     assert found.panel == found.vectors * found.width
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "tile"),
+    [(9, 256, (9, 2)), (36, 64, (9, 2)), (100, 64, (10, 2)), (49, 64, (7, 2)), (2, 256, (2, 4)), (2, 20, (2, 2))],
+)
+def test_the_tile_computes_few_rows_in_vain(rows: int, columns: int, tile: tuple[int, int]) -> None:
+    found = CpuTarget(16, 1).tile_for("gemm", rows, columns)
+    assert (found.rows, found.vectors) == tile
+
+
 def test_other_kernels_have_their_tiles_and_width() -> None:
     plain = CpuTarget(16, 1)
     for kernel in ("conv_2d", "quantized_conv_2d", "hybrid_conv_2d"):

@@ -2,6 +2,8 @@
 
 import errno
 import json
+import os
+import signal
 import tempfile
 import threading
 from collections.abc import Callable
@@ -197,6 +199,17 @@ def test_one_session_in_two_threads(generator: Generator, monkeypatch: pytest.Mo
         assert [*session.generate(PROMPT[:3], max_tokens=4, whole=whole).tokens] == LM.greedy(session.tokens[:-4], 4)
         assert len(errors) > 3
         errors.clear()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_process_forked_while_the_model_runs(generator: Generator) -> None:
+    """The thread that runs it does not exist in the child, and is not waited for."""
+    with generator._model._lock:
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            os._exit([*generator.generate(PROMPT[:3], max_tokens=4).tokens] != LM.greedy(PROMPT[:3], 4))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_fork_goes_its_own_way(generator: Generator) -> None:

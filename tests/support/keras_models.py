@@ -103,6 +103,11 @@ def _two_inputs() -> Any:
     return keras.Model({"b": b, "a": a}, {"sum": L.Dense(3)(a) + L.Dense(3)(b), "a": L.Dense(2)(a)})
 
 
+def _steps_of_images() -> Any:
+    layers = (L.Conv2D(2, 3), L.GlobalAveragePooling2D(), L.Dense(4))
+    return stack(*map(L.TimeDistributed, layers), shape=(None, 4, 5, 2))
+
+
 def _encoder_decoder() -> Any:
     x, y = keras.Input((6, 3)), keras.Input((5, 3))
     _, h, c = L.LSTM(4, return_state=True)(x)
@@ -194,6 +199,7 @@ FEED_FORWARD = (
         "image of any size", lambda: stack(L.Conv2D(3, 3), L.GlobalAveragePooling2D(), shape=(None, None, 2)), 2
     ),
     KerasModel("time distributed", lambda: stack(L.TimeDistributed(L.Dense(3)), shape=(5, 6)), 13),
+    KerasModel("time distributed over any length", _steps_of_images, 23),
     KerasModel("unrolled rnn", lambda: stack(L.SimpleRNN(4, unroll=True), shape=(3, 5)), 18),
     KerasModel("unrolled gru", lambda: stack(L.GRU(4, unroll=True), shape=(3, 5)), 57),
 )

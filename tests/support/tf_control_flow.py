@@ -106,6 +106,11 @@ def _array_scattered(x: Any) -> Any:
     return array.scatter([2, 0, 1], x).stack()
 
 
+def _array_written_past_its_end(x: Any) -> Any:
+    array = tf.TensorArray(tf.float32, 2, dynamic_size=True, element_shape=(4,))
+    return array.write(7, x[0]).write(tf.shape(x)[0] + 8, x[1]).stack()
+
+
 def _array_of_matrices(x: Any) -> Any:
     made = tf.TensorArray(tf.float32, 0, dynamic_size=True)
     for i in tf.range(3):
@@ -120,6 +125,13 @@ def _list_resized(x: Any) -> Any:
         resized = tf.raw_ops.TensorListResize(input_handle=handle, size=size)
         results.append(tf.raw_ops.TensorListStack(input_handle=resized, element_shape=[4], element_dtype=tf.float32))
     return results
+
+
+def _array_of_slices(x: Any) -> Any:
+    y = tf.transpose(tf.stack([x, x * 2, x + 1]), [1, 0, 2])
+    made = tf.TensorArray(tf.float32, 3)
+    body = lambda i, made: (i + 1, made.write(i, tf.transpose(y[::-1, i, ..., tf.newaxis], [1, 0, 2])))  # noqa: E731
+    return tf.while_loop(lambda i, made: i < 3, body, [0, made])[1].stack()
 
 
 def _array_joined(x: Any) -> Any:
@@ -222,10 +234,12 @@ CONTROL_FLOW = (
     TfFunction("array that grows anywhere", _array_that_grows_anywhere, _ANY_STEPS),
     TfFunction("array written at once", _array_written_at_once, _MATRIX),
     TfFunction("words until a stop", _words_until_a_stop, _MATRIX, autograph=True),
+    TfFunction("array written past its end", _array_written_past_its_end, _ANY_STEPS),
     TfFunction("array scattered", _array_scattered, _MATRIX),
     TfFunction("array of matrices", _array_of_matrices, _MATRIX, autograph=True),
     TfFunction("array of matrices of any size", _array_of_matrices, _OPEN, autograph=True),
     TfFunction("list resized", _list_resized, _MATRIX),
+    TfFunction("array of slices of any size", _array_of_slices, _OPEN),
     TfFunction("array joined", _array_joined, _STEPS),
     TfFunction("loop that grows", _grows, _OPEN),
     TfFunction("loop that grows from nothing", _grows_from_nothing, _OPEN),

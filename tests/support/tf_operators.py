@@ -173,6 +173,11 @@ PLACING = (
         for f in (tf.math.segment_max, tf.math.segment_min, tf.math.segment_prod, tf.math.segment_mean)
     ),
     _f("tensor scatter update", lambda x, y: tf.tensor_scatter_nd_update(x, _PLACES, y), ((6, 4), (3, 4))),
+    _f(
+        "tensor scatter update of any rows",
+        lambda x, y: tf.tensor_scatter_nd_update(x, tf.cast(tf.abs(y[:, :1]), tf.int32), y),
+        ((None, 4), (5, 4)),
+    ),
     _f("tensor scatter add", lambda x, y: tf.tensor_scatter_nd_add(x, _PLACES, y), ((6, 4), (3, 4))),
     _f("tensor scatter sub", lambda x, y: tf.tensor_scatter_nd_sub(x, _PLACES, y), ((6, 4), (3, 4))),
     _f("scatter update of zeros", lambda x: tf.tensor_scatter_nd_update(x, [[1], [3]], [0.0, 0.0]), ((6,),)),

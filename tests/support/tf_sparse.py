@@ -129,7 +129,8 @@ COUNTS = (
     ),
     _f("scatter of minima", lambda x, y: tf.tensor_scatter_nd_min(x, [[0, 1], [2, 8], [0, 1]], y[:, 0]), _TABLE),
     _f("running logarithms of sums", lambda x, y: tf.math.cumulative_logsumexp(x, 1), _TABLE),
-    _f("running logarithms before", lambda x, y: tf.math.cumulative_logsumexp(x, 1, True, True)[:, :-1], _TABLE),
+    _f("running logarithms before", lambda x, y: tf.math.cumulative_logsumexp(x, 1, True, True), _TABLE),
+    _f("running logarithms of zeros", lambda x, y: tf.math.cumulative_logsumexp(tf.math.log(tf.nn.relu(x)), 1), _TABLE),
     _f("unravelled indices", lambda x, y: tf.unravel_index(_whole(x[0]), [5, 6]), _TABLE),
     _f("bits", lambda x, y: (_bits(x, y, 1e9, tf.int32), _bits(x, y, 60, tf.int8)), _TABLE),
 )
@@ -175,6 +176,7 @@ SEQUENCES = (
     _f("greedy decoding", lambda x: _decoded(x, [7, 5, 3]), ((7, 3, 5),)),
     _f("greedy decoding with repetitions", lambda x: _decoded(x, [7, 5, 1], merge_repeated=False), ((7, 3, 5),)),
     _f("greedy decoding of first blanks", lambda x: _decoded(x, _whole(x[:3, 0, 0]), blank_index=0), ((7, 3, 5),)),
+    _f("loss of sequences", lambda x: tf.nn.ctc_loss([[1, 2], [3, 1], [4, 4]], x, [2, 1, 2], [7, 4, 6]), ((7, 3, 5),)),
 )
 
 

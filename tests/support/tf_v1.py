@@ -93,7 +93,8 @@ def _array_longer_than_rows(x: Any) -> Any:
     y = loop(x)
     fixed = tf.TensorArray(tf.float32, 6, element_shape=(4,)).unstack(y).stack()
     array = tf.TensorArray(tf.float32, tf.shape(x)[0] + 2, element_shape=(4,)).unstack(y)
-    return tf.concat([fixed, array.write(tf.shape(x)[0], y[0]).stack()], 0)
+    growing = tf.TensorArray(tf.float32, 1, dynamic_size=True, element_shape=(4,)).unstack(y)
+    return tf.concat([fixed, array.write(tf.shape(x)[0], y[0]).stack(), growing.stack()], 0)
 
 
 def _array_split(x: Any) -> Any:

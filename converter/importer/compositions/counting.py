@@ -1,5 +1,6 @@
 """Counts, histograms, sets and running sums."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -113,14 +114,14 @@ def _running_log_sum(attrs: Mapping[str, Any], x: Any, axis: Any) -> Any:
     size, reverse = x.shape[dimension], bool(attrs["reverse"])
     if size is None:
         raise Unfit(f"the size of dimension {dimension} must be known; give input_shapes")
+    x = tf.maximum(x, x.dtype.min)  # the difference of two infinities would be NaN
     x = _shifted(x, dimension, 1, reverse) if attrs["exclusive"] else x
     step = 1
     while step < size:
         other = _shifted(x, dimension, step, reverse)
-        # Both may be the lowest number: then the difference is 0, without infinities.
         x = tf.maximum(x, other) + tf.math.log1p(tf.exp(-tf.abs(x - other)))
         step *= 2
-    return x
+    return tf.where(x <= x.dtype.min, -math.inf, x)
 
 
 def _shifted(x: Any, axis: int, by: int, reverse: bool) -> Any:

@@ -4,13 +4,15 @@ It follows the list to a write of an item, through loops and branches, and trace
 value known where the list is reserved: the batch of an LSTM's output is that of its initial state.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Union
 
 from litecl.converter.graph import Function, Node, Operator, Value
 from litecl.converter.own_ops import UPDATE_SLICE
+from litecl.converter.strided import MASKS, axis_bounds, new_axes
 from litecl.converter.traits import traits_of
+from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
 # A number, or a dimension of a value.
@@ -18,6 +20,8 @@ Extent = Union[int, tuple[Value, int]]  # noqa: UP007 (as an alias)
 
 # The position of the operand that an operator writes to the list, its operand 0.
 _WRITERS: Mapping[Operator, int] = {"TensorListSetItem": 2, "TensorListPushBack": 1, UPDATE_SLICE: 1}
+# These read elements one by one, which may differ in size; others need them equal.
+_READERS = ("TensorListConcat", "TensorListConcatV2", "TensorListGetItem", "TensorListGather")
 _MADE_OF_TENSORS = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
 
 
@@ -42,33 +46,46 @@ class Scope:
 
 
 def element(list_: Value, scope: Scope) -> list[Extent] | None:
-    """Return the extents of the elements written to a list in this scope; None if unknown."""
-    for item, where in _written(list_, scope, 0):
-        if item.shape is None:
-            continue
-        extents = [_outward(item, axis, where, scope) for axis in range(len(item.shape))]
-        known = [extent for extent in extents if extent is not None]
-        if len(known) == len(extents):
-            return known
-    return None
+    """Return the extents of the elements written to a list in this scope; None if unknown.
+
+    Raises ConversionError if elements differ in size, or may differ in a list that is not only stacked.
+    """
+    uses = list(_uses(list_, scope, 0))
+    items = [(user.input(_WRITERS[user.op]), where) for user, where in uses if user.op in _WRITERS]
+    items = [(item, where) for item, where in items if item.shape is not None]
+    extents = [[_outward(item, axis, where, scope) for axis in range(item.rank or 0)] for item, where in items]
+    numbers = [[extent if isinstance(extent, int) else None for extent in one] for one in extents]
+    known = [[extent for extent in one if extent is not None] for one in extents if None not in one]
+    differ = next((one for one in numbers if not _may_equal(one, numbers[0])), None)
+    if differ is not None:
+        raise _unequal(list_, f"differ in size: {numbers[0]} and {differ}")
+    if any(one != known[0] for one in known) and any(user.op in _READERS for user, _ in uses):
+        raise _unequal(list_, "may differ in size; give input_shapes")
+    return known[0] if known else None
 
 
-def _written(value: Value, scope: Scope, depth: int) -> list[tuple[Value, Scope]]:
-    items: list[tuple[Value, Scope]] = []
-    if depth > 8:
-        return items
-    for user in dict.fromkeys(value.users):
+def _may_equal(a: list[int | None], b: list[int | None]) -> bool:
+    return len(a) == len(b) and all(None in (m, n) or m == n for m, n in zip(a, b, strict=True))
+
+
+def _unequal(list_: Value, how: str) -> ConversionError:
+    return ConversionError(f"{list_.producer}: its elements {how}, so the list cannot become a tensor")
+
+
+def _uses(value: Value, scope: Scope, depth: int) -> Iterator[tuple[Node, Scope]]:
+    """Yield the operators that read or write a list, in loops and branches too."""
+    for user in dict.fromkeys(value.users) if depth <= 8 else ():
+        if user.op in (*_WRITERS, *_READERS) and user.input(0) is value:
+            yield user, scope
         if user.op in _WRITERS and user.input(0) is value:
-            items.append((user.input(_WRITERS[user.op]), scope))
-            items += _written(user.output, scope, depth + 1)
+            yield from _uses(user.output, scope, depth + 1)
         for i, operand in enumerate(user.inputs):
             if operand is value and user.bodies:
                 position = i - (user.op == "If")
                 for body in user.bodies:
-                    items += _written(body.inputs[position], scope.enter(user, body), depth + 1)
+                    yield from _uses(body.inputs[position], scope.enter(user, body), depth + 1)
                 if user.op == "While":
-                    items += _written(user.outputs[position], scope, depth + 1)
-    return items
+                    yield from _uses(user.outputs[position], scope, depth + 1)
 
 
 def _outward(value: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
@@ -104,9 +121,30 @@ def _sources(node: Node, value: Value, axis: int) -> list[tuple[Value, int]]:
         return [(v, axis) for v in node.inputs[:-1] if v is not None]
     if node.op == "GatherV2" and node.input(1).shape == () and node.input(2).data == 0:
         return [(node.input(0), axis + 1)]
+    if node.op == "Transpose" and (order := node.input(1).data) is not None:
+        return [(node.input(0), int(order[axis]))]
+    if node.op == "StridedSlice":
+        return _whole(node, axis)
     if node.op == "While":
         return [(node.input(node.outputs.index(value)), axis)]
     return []
+
+
+def _whole(node: Node, axis: int) -> list[tuple[Value, int]]:
+    """Return the axis of a slice's operand that it keeps whole as this axis of its result."""
+    x, count, strides = node.input(0), node.input(1).shape, node.input(3).data
+    if x.rank is None or count is None or count[0] is None or strides is None:
+        return []
+    masks = {mask: int(node.attrs[mask]) for mask in MASKS}
+    if axis in (added := new_axes(count[0], x.rank, masks)):
+        return []
+    bounds = axis_bounds(count[0], x.rank, masks)
+    bounds += [None] * (x.rank - len(bounds))
+    kept = [i for i, bound in enumerate(bounds) if bound is None or not masks["shrink_axis_mask"] >> bound & 1]
+    source = kept[axis - sum(new < axis for new in added)]
+    bound = bounds[source]
+    open_ends = bound is None or (masks["begin_mask"] & masks["end_mask"] & 1 << bound and abs(strides[bound]) == 1)
+    return [(x, source)] if open_ends else []
 
 
 def _other_axis(joined: Value, axis: int, rank: int) -> bool:

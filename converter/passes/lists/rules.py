@@ -52,7 +52,7 @@ def _set_item(a: ListNode) -> list[Value]:
     row, length = a.row(item), None if dense.shape is None else dense.shape[0]
     if resizes(a.node) and _appends(a, dense, index):
         return [a.joined([dense, row], None if length is None else length + 1)]
-    if resizes(a.node) and length is None:
+    if resizes(a.node) and (length is None or index.data is None or int(index.data) >= length):
         return [_anywhere(a, dense, index, row)]
     if length == 1 and index.data is not None:
         return [row]
@@ -82,15 +82,8 @@ def _appends(a: ListNode, dense: Value, index: Value) -> bool:
 
 def _anywhere(a: ListNode, dense: Value, index: Value, row: Value) -> Value:
     """Write at any index, after zeros if the list is shorter."""
-    length = a.size(dense, 0)
-    gap = a.emit("Maximum", [a.emit("Sub", [index, length], _INT32, ()), a.const(0)], _INT32, ())
-    first = np.zeros((dense.rank or 1, 2), np.int32)
-    first[0, 1] = 1
-    pads = a.emit("Mul", [gap, constant(first)], _INT32, first.shape)
-    before = a.part(dense, None, index)
-    padded = a.emit("Pad", [before, pads], dense.type, (None, *(dense.shape or ())[1:]))
     after = a.emit("AddV2", [index, a.const(1)], _INT32, ())
-    return a.joined([padded, row, a.part(dense, after, None)], None)
+    return a.joined([_resized(a, dense, index), row, a.part(dense, after, None)], None)
 
 
 def _push_back(a: ListNode) -> list[Value]:
@@ -103,21 +96,21 @@ def _pop_back(a: ListNode) -> list[Value]:
     return [a.part(a.dense, None, last), a.pick(a.dense, last)]
 
 
-def _resized(a: ListNode, dense: Value, size: Value) -> list[Value]:
+def _resized(a: ListNode, dense: Value, size: Value) -> Value:
     """Return the requested number of elements: the first ones, or all and then zeros."""
     shape = dense.shape or ()
     length = a.size(dense, 0)
     if size.data is not None and length.data is not None:
         missing = int(size.data - length.data)
         if missing <= 0:
-            return [a.part(dense, None, size)] if missing else [dense]
+            return a.part(dense, None, size) if missing else dense
     missing_rows = a.emit("Maximum", [a.emit("Sub", [size, length], _INT32, ()), a.const(0)], _INT32, ())
     first = np.zeros((len(shape), 2), np.int32)
     first[0, 1] = 1
     pads = a.emit("Mul", [missing_rows, constant(first)], _INT32, first.shape)
     known = None if size.data is None else int(size.data)
     kept = a.part(dense, None, size)
-    return [a.emit("Pad", [kept, pads], dense.type, (known, *shape[1:]))]
+    return a.emit("Pad", [kept, pads], dense.type, (known, *shape[1:]))
 
 
 def _concat(a: ListNode) -> list[Value]:
@@ -151,7 +144,7 @@ def _scatter(a: ListNode) -> list[Value]:
     if counts and (_is_rows(size, x) or (size.data is not None and int(size.data) <= (rows or 0))):
         return [x]
     if counts and x.shape is not None:
-        return _resized(a, x, a.int32(size))
+        return [_resized(a, x, a.emit("Maximum", [a.int32(size), a.size(x, 0)], _INT32, ()))]
     if indices.data is None or size.data is None or x.shape is None or None in x.shape[1:]:
         raise a.error("the indices that it writes to, or the length of its list, are not constant")
     length = max(int(indices.data.max(initial=-1)) + 1, int(size.data))
@@ -202,7 +195,7 @@ LIST_RULES: Mapping[str, Callable[[ListNode], list[Value]]] = {
     "TensorListSetItem": _set_item,
     "TensorListPushBack": _push_back,
     "TensorListPopBack": _pop_back,
-    "TensorListResize": lambda a: _resized(a, a.dense, a.int32(a.node.input(1))),
+    "TensorListResize": lambda a: [_resized(a, a.dense, a.int32(a.node.input(1)))],
     "TensorListStack": lambda a: [a.dense],
     "TensorListLength": lambda a: [a.size(a.dense, 0)],
     "TensorListGather": lambda a: [a.pick(a.dense, a.int32(a.node.input(1)))],

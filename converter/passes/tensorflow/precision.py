@@ -43,6 +43,13 @@ def use_float32(module: Module, types: Types) -> None:
         main.tidy()
 
 
+def whole_doubles(module: Module) -> list[str]:
+    """Return the names of the casts that make int64 of float64, which may be whole numbers beyond float32's."""
+    casts = [node for function in module.main.walk() for node in function.nodes if node.op == "Cast"]
+    types = (TensorType.FLOAT64, TensorType.INT64)
+    return [cast.name for cast in casts if (cast.input(0).type, cast.output.type) == types]
+
+
 def _narrow(function: Function, given: Value, value: Value) -> None:
     """Compute a value of the function from an input of another type."""
     if given.type != TensorType.COMPLEX128:

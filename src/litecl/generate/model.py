@@ -1,11 +1,13 @@
 """A language model on a device, which runs its steps on the caches of any session."""
 
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -72,8 +74,13 @@ class LanguageModel:
         wanted = {entry.name for entry in self._decode.of(Role.EMBEDDINGS)}
         if absent := sorted(wanted - {*embedders}):
             raise ModelError(f"the model takes {absent}, which an embedder computes: expected one, got none")
-        self._lock = threading.Lock()
+        self.renew_lock()
         self._turn = _Turn()
+        _models.add(self)
+
+    def renew_lock(self) -> None:
+        """Let go of a thread that runs the model: it does not exist in a forked child."""
+        self._lock = threading.Lock()
 
     def caches(self) -> Caches:
         """Return empty caches."""
@@ -196,6 +203,16 @@ class LanguageModel:
         if count == 1:
             return self._decode
         return next(step for step in reversed(self._prefills) if step.width >= count)
+
+
+def _renew_locks() -> None:
+    for each in _models:
+        each.renew_lock()
+
+
+_models = WeakSet[LanguageModel]()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 class _Turn:

@@ -124,11 +124,14 @@ def _running_loop() -> Iterator[Any]:
         return IOLoop.current()
 
     loop = asyncio.new_event_loop()
-    Thread(target=loop.run_forever, daemon=True).start()
+    thread = Thread(target=loop.run_forever, daemon=True)
+    thread.start()
     try:
         yield asyncio.run_coroutine_threadsafe(running(), loop).result()
     finally:
         loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 def require(engine: str) -> None:
