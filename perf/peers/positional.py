@@ -38,6 +38,7 @@ class Positional:
     def __init__(self, content: bytes, compile_: Callable[[Shapes, Sequence[str]], Compiled]) -> None:
         self._described = Interpreter(model_content=content)
         self._compile = compile_
+        self._shapes: Shapes | None = None
 
     def get_input_details(self) -> Sequence[Details]:
         """Return name, index, shape and dtype of every input."""
@@ -52,11 +53,13 @@ class Positional:
         self._described.resize_tensor_input(input_index, tensor_size)
 
     def allocate_tensors(self) -> None:
-        """Compile the model for the shapes of its inputs."""
+        """Compile the model for the shapes of its inputs; if they are as before, its variables keep their values."""
         inputs, outputs = self.get_input_details(), self.get_output_details()
         shapes = {label: tuple(map(int, d["shape"])) for label, d in zip(labels(inputs), inputs, strict=True)}
         self._inputs, self._outputs = ([d["index"] for d in details] for details in (inputs, outputs))
-        self._compiled = self._compile(shapes, labels(outputs))
+        if shapes != self._shapes:
+            self._compiled = self._compile(shapes, labels(outputs))
+            self._shapes = shapes
 
     def set_tensor(self, tensor_index: int, value: Array, /) -> None:
         """Set an input."""

@@ -18,8 +18,10 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
+from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import SUB, SubOptions
 from litecl.interpreter.ops.bucketize import BUCKETIZE, BucketizeOptions
+from litecl.interpreter.ops.unary import NEG
 from litecl.perf import contenders
 from litecl.perf.bench import BenchOptions, bench
 from litecl.perf.contenders import Refusal, start_peer
@@ -28,7 +30,7 @@ from litecl.perf.isolated import answered
 from litecl.perf.models import layers
 from litecl.perf.peers import PEERS, chosen
 from litecl.perf.peers.peer import Peer
-from litecl.perf.peers.positional import positions
+from litecl.perf.peers.positional import Positional, positions
 from support.build import Graph, model
 
 INSTALLED = [
@@ -42,6 +44,19 @@ class Wrong(Interpreter):
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
         return super().get_tensor(tensor_index, subgraph_index) + 1
+
+
+def test_a_peer_is_compiled_again_only_for_other_shapes() -> None:
+    """What it keeps in variables stays, as in LiteRT."""
+    g = Graph()
+    x = g.input((2,), signature=(-1,))
+    content = write(model(g.build(g.op(NEG, [x], NoOptions()))))
+    compiled: list[Any] = []
+    runtime = Positional(content, lambda shapes, outputs: compiled.append(shapes))  # type: ignore[arg-type,func-returns-value]
+    for size in (2, 2, 3, 3, 2):
+        runtime.resize_tensor_input(x, [size])
+        runtime.allocate_tensors()
+    assert [[*shapes.values()] for shapes in compiled] == [[(2,)], [(3,)], [(2,)]]
 
 
 def _refuse(content: bytes, num_threads: int) -> Any:

@@ -381,6 +381,14 @@ def test_measuring_runs_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert output["relative"] > 0.01
 
 
+def test_litecl_has_the_reference_bits_of_integers() -> None:
+    """Its floats round, FLOAT16 by a step; only floats that it quantizes differ, as LiteRT's default does."""
+    rows = table.shipped().kinds.items()
+    records = {kind: row["litecl"] for kind, row in rows if "litecl" in row and not Kind.parse(kind).is_hybrid}
+    assert len(records) > 3000
+    assert not [kind for kind, r in records.items() if r.refused or r.died or r.wrong or r.steps or r.relative > 1e-3]
+
+
 def test_the_page_is_up_to_date() -> None:
     expected = page.markdown(table.shipped())
     assert (ROOT / "docs/runtimes.md").read_text() == expected, "python -m litecl.where.page docs/runtimes.md"

@@ -64,7 +64,7 @@ def test_every_statement_is_true(runtime: str, name: str, tmp_path: Path) -> Non
 def check(path: Path, runtime: str, known: table.Table, folder: Path) -> tuple[list[str], dict[str, int]]:
     """Return the false statements, and how many statements of each kind there are."""
     content = path.read_bytes()
-    places = {_label(place): place for place in where(read(content), known, [runtime])}
+    places = {place.label: place for place in where(read(content), known, [runtime])}
     cut = [*specimens.of_model(content, path.name)]
     seen = observed(runtime, specimens.save(cut, folder), 120, lambda: None)
     counts = dict.fromkeys((*table.STATUSES, "not tried"), 0)
@@ -79,10 +79,6 @@ def check(path: Path, runtime: str, known: table.Table, folder: Path) -> tuple[l
         counts[verdict.status] += 1
         false += [f"{one.name}: {place.kind}: {verdict}, {text}" for text in _against(verdict, one, died)]
     return false, counts
-
-
-def _label(place: Place) -> str:
-    return f"{place.subgraph}/{place.node}" if place.subgraph else f"{place.node}"
 
 
 def _against_whole(name: str, runtime: str, places: Mapping[str, Place], whole: Measured) -> Iterator[str]:

@@ -45,7 +45,7 @@ def notes(places: Sequence[Place], names: Sequence[str]) -> list[RenderableType]
             if name in place.changes:
                 answer = f"{verdict}{f': {verdict.reason}' if verdict.reason else ''}"
                 key = (name, place.kind.op, answer, "\n".join(place.changes[name]))
-                rows.setdefault(key, []).append(str(place.node))
+                rows.setdefault(key, []).append(place.label)
     for (name, op, answer, changes), nodes in rows.items():
         view.add_row(name, shown_nodes(nodes), op, line(answer), lines(changes.splitlines()))
     title = "refused, computed otherwise or left to the CPU, and the nearest nodes that run"

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from functools import cache, partial
 
 from litecl.cases import litert_faults
+from litecl.conformance import variables
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Model
 from litecl.random_graphs.graphs import Drawn, numbered
@@ -20,6 +21,7 @@ def catalogue() -> dict[str, Check]:
     """Return all checks by name, except random graphs, sorted by operator."""
     checks = [of_case(case, name) for name, case in named_cases().items()]
     checks += [of_case(case, f"{case.op.name}/known: {case.name}") for case in litert_faults.CASES_OF_FAULTS]
+    checks += variables.CHECKS
     checks += [check for check in SCENARIOS if not check.options]  # options only apply to litecl's delegate
     return {check.name: check for check in sorted(checks, key=lambda check: check.op)}
 

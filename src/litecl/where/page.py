@@ -42,7 +42,14 @@ result's equal to the operand's, or not), constants, ranks, batches of one or mo
 numbers among the options as 0, 1, above or below. litecl never infers an answer from a case that is not like the node,
 unless the runtime says of all cases of an operator that it lacks the operator. A node is judged by itself: a runtime
 that refuses one node refuses the file, and one that fuses nodes may round differently. `--measure` runs the whole model
-on random inputs. Which nodes litecl's own device runs, `litecl inspect model.tflite --delegate` says.
+on random inputs.
+
+Nodes that run subgraphs (WHILE, IF, CALL_ONCE, composites), and those of resource variables, are alike if operator and
+types agree. The former run where all nodes in their subgraphs do, and have the numbers of these.
+
+litecl is litecl itself with its defaults: what its device `native` doesn't take, its interpreter runs. `litecl inspect
+model.tflite --delegate` says which is which. Integers have the reference's bits; float inputs of integer weights are
+quantized as in LiteRT's default.
 
 onnxruntime runs what tf2onnx makes of a file. vela is Arm's compiler for Ethos-U NPUs, for an Ethos-U55 with 256
 multiply-adds per cycle, its default. Where it places a node depends on sizes too, which the cases may not have:

@@ -31,6 +31,11 @@ class Place:
     verdicts: Mapping[str, Verdict]
     changes: Mapping[str, tuple[str, ...]]
 
+    @property
+    def label(self) -> str:
+        """The node's number, after the subgraph's and a slash unless that is the first."""
+        return f"{self.subgraph}/{self.node}" if self.subgraph else f"{self.node}"
+
 
 def where(model: Model, table: Table, runtimes: Sequence[str] = ()) -> tuple[Place, ...]:
     """Return the places of all nodes, as the table and published lists have them. runtimes: of ``runtimes_of``; all by

@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME",
         help="litert, litert-reference, tflite_micro (or tflm), openvino, onnxruntime (by tf2onnx), vela (for "
-        "Ethos-U), or edgetpu (by its published list); may be repeated (default: all)",
+        "Ethos-U), litecl, or edgetpu (by its published list); may be repeated (default: all)",
     )
     parser.add_argument("--nodes", action="store_true", help="list every node, not every kind of node")
     parser.add_argument(
@@ -101,10 +101,9 @@ def _kinds(places: Sequence[Place], names: Sequence[str], *, single: bool) -> Re
         groups.setdefault((place.subgraph, place.node) if single else (str(place.kind),), []).append(place)
     view = table("nodes", "operator", *names)
     for group in groups.values():
-        nodes = [f"{p.subgraph}/{p.node}" if p.subgraph else str(p.node) for p in group]
         operands = ", ".join(group[0].kind.operands[:2])
         cells = [_cell(group[0].verdicts[name]) for name in names]
-        view.add_row(shown_nodes(nodes), f"{group[0].kind.op} {operands}", *cells)
+        view.add_row(shown_nodes([p.label for p in group]), f"{group[0].kind.op} {operands}", *cells)
     return titled("each node" if single else "each kind of node", view)
 
 
