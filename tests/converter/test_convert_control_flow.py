@@ -131,15 +131,6 @@ def test_what_a_file_cannot_hold_is_named() -> None:
         converter_of(of_lists, tf.TensorSpec((3, 4))).convert()
 
 
-def test_a_list_of_elements_of_other_sizes_is_refused() -> None:
-    def function(x: Any) -> Any:
-        array = tf.TensorArray(tf.float32, 2, element_shape=(None, 4), infer_shape=False)
-        return array.write(0, x).write(1, x[:2]).concat()
-
-    with pytest.raises(ConversionError, match="its elements differ in size, so the list cannot become a tensor"):
-        converter_of(function, tf.TensorSpec((3, 4))).convert()
-
-
 @pytest.mark.parametrize(
     ("second", "why"), [(3, r"differ in size: \[2, 4\] and \[3, 4\]"), (None, "may differ in size")]
 )

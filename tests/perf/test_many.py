@@ -25,6 +25,8 @@ from support import killed_worker
 from support.build import Graph, model, randn
 from support.command import RNG, data, failure, small_model, text
 
+_IN_THREADS = {"processes": False, "preload": ()}  # workers of this process, which keep its signals
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -187,7 +189,7 @@ def test_the_actors_of_ray_run_parts(rows: Job) -> None:
 def test_on_dask(rows: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """On workers that are threads of this process."""
     pytest.importorskip("distributed")
-    here = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    here = engines._dask_of_this_machine(2) | _IN_THREADS
     monkeypatch.setattr(engines, "_dask_of_this_machine", lambda workers: here)
     assert {done.number for done in engines.on_dask(rows, [0, 1, 2, 3], 2)} == {0, 1, 2, 3}
     require_right(rows)
@@ -197,9 +199,10 @@ def test_on_a_dask_cluster_given(rows: Job, tmp_path: Path, monkeypatch: pytest.
     """Dask's configuration, which reads DASK_SCHEDULER_ADDRESS, names it. A part that raises is run once."""
     distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        distributed.LocalCluster(**(engines._dask_of_this_machine(1) | _IN_THREADS)) as cluster,
         dask.config.set({"scheduler-address": cluster.scheduler_address}),
     ):
+        assert cluster.scheduler.http_server.address == "127.0.0.1"  # nothing from elsewhere
         assert {done.number for done in engines.on_dask(rows, [0, 1, 2, 3], 2)} == {0, 1, 2, 3}
         require_right(rows)
         tries = tmp_path / "tries"

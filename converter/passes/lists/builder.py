@@ -61,10 +61,7 @@ class ListNode:
         return self.pick(shape, self.const(axis))
 
     def row(self, item: Value) -> Value:
-        """Return the item as a list of one, to write into the list."""
-        element, shape = (self.dense.shape or ())[1:], item.shape or ()
-        if any(None not in sizes and sizes[0] != sizes[1] for sizes in zip(element, shape, strict=False)):
-            raise self.error("its elements differ in size")
+        """Return the item as a list of one."""
         return self.emit("ExpandDims", [item, self.const(0)], item.type, (1, *(item.shape or ())))
 
     def joined(self, parts: Sequence[Value], length: int | None) -> Value:

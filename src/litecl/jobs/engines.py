@@ -111,7 +111,7 @@ def on_dask(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
 
 
 def _dask_of_this_machine(workers: int) -> dict[str, Any]:
-    quiet = {"dashboard_address": ":0", "silence_logs": 50, "preload": _IGNORE_CTRL_C}
+    quiet = {"dashboard_address": "127.0.0.1:0", "silence_logs": 50, "preload": _IGNORE_CTRL_C}
     return {"n_workers": workers, "threads_per_worker": 1, **quiet}
 
 
