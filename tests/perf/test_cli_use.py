@@ -143,7 +143,7 @@ def test_help_ends_with_examples_that_parse(
     [
         ("{} | head -1", ["coverage", "--json"], ""),  # more than a pipe holds
         ("{} | true", ["completion", "bash"], ""),
-        ("{} > /dev/full", ["completion", "bash"], "OSError: [Errno 28] No space left on device"),
+        ("{} > /dev/full", ["completion", "bash"], "OSError: stdout: No space left on device"),
         ("{} >&-", ["completion", "bash"], ""),
     ],
 )
