@@ -31,10 +31,10 @@ def process() -> int:
     _handle(signal.SIG_DFL, _end)  # nohup ignores SIGHUP
     try:
         code = main()
+        _handle(_end, signal.SIG_DFL)  # nothing would catch the error while Python ends
     except _Ended as ended:
         signal.raise_signal(*ended.args)
         raise
-    _handle(_end, signal.SIG_DFL)  # nothing would catch the error while Python ends
     if code == _INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     return code
