@@ -103,7 +103,7 @@ def _subgraphs(model: Model, node: Node) -> Iterator[str]:
     called = callees_of(node)
     if any(callees_of(inner) for callee in called for inner in model.subgraphs[callee].nodes):
         yield "nested"
-    if any(one.is_overwritten and one.subgraph in called for one in handed_on(model)):
+    if called and any(one.is_overwritten and one.subgraph in called for one in handed_on(model)):
         yield "overwritten"
     if name := getattr(node.options, "name", ""):
         yield f"name={name}".replace(" ", "_")

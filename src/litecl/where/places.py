@@ -55,6 +55,8 @@ def where(model: Model, table: Table, runtimes: Sequence[str] = ()) -> tuple[Pla
 def _with_inner(model: Model, place: Place, places: Sequence[Place]) -> Place:
     """Return the place of a node that may run subgraphs: where it runs, all nodes in these must run."""
     called = reached(model, [model.subgraphs[place.subgraph].nodes[place.node]])
+    if not called:
+        return place
     inner = [other for other in places if other.subgraph in called]
     verdicts = {
         name: verdict
