@@ -1,6 +1,5 @@
 """Files written in one step: readers see the old content or the new, never a part."""
 
-import errno
 import os
 import re
 import stat
@@ -15,6 +14,7 @@ from typing import IO
 TEMPORARY = re.compile(r"litecl-[0-9a-f]{16}\.tmp")  # the name of an incomplete file
 _SURELY_LEFT_S = 3600.0  # an incomplete file of this age is abandoned
 _PRIVATE = 0o600
+_NEW = "x+b"  # a mode in which numpy writes through Python: in "xb", it loses what a full disk refuses at the end
 _STREAMS = {Path("/dev/stdout"): 1, Path("/dev/stderr"): 2}
 BY_HANDLE = {os.open, os.unlink, os.rename} <= os.supports_dir_fd and os.scandir in os.supports_fd  # not on Windows
 
@@ -39,8 +39,6 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None and error.errno is None:  # numpy's: "4 requested and 0 written"
-            raise OSError(errno.EIO, str(error), str(path)) from error
         is_new = isinstance(error.filename, str | Path) and TEMPORARY.fullmatch(Path(error.filename).name)
         if error.filename is None or is_new:
             error.filename = str(path)
@@ -59,7 +57,7 @@ def _usual_file(path: Path) -> Iterator[IO[bytes]]:
     target = Path(os.path.realpath(path))
     temporary = _temporary(target)
     try:  # begins before the file exists: Ctrl-C may come at any time
-        with temporary.open("xb") as file:
+        with temporary.open(_NEW) as file:
             if before is not None:
                 _take_after(file, before)
             yield file  # Windows neither removes nor replaces an open file
@@ -76,7 +74,7 @@ def _private_file(path: Path) -> Iterator[IO[bytes]]:
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         path, temporary = Path(path.name), Path(temporary.name)
     try:  # begins before the file exists: Ctrl-C may come at any time
-        with open(temporary, "xb", opener=partial(_opened, folder=folder)) as file:
+        with open(temporary, _NEW, opener=partial(_opened, folder=folder)) as file:
             if hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), _PRIVATE)
             yield file

@@ -11,7 +11,7 @@ from litecl import comparison
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.feeding import told_apart
 from litecl.interpreter.graph import Array
-from litecl.interpreter.whole_files import made_folder, whole_file
+from litecl.interpreter.whole_files import whole_folder
 
 Details = Mapping[str, Any]
 
@@ -133,16 +133,18 @@ def _relative(apart: comparison.Difference) -> float:
 
 
 def save_outputs(outputs: Sequence[Details], values: Sequence[Array], folder: Path) -> list[Path]:
-    """Write output values as .npy files named after the outputs; return the paths. Raises LiteclError for strings."""
+    """Write output values as .npy files named after the outputs, all or none; return the paths.
+
+    Raises LiteclError for strings.
+    """
     if strings := [
         details["name"] for details, value in zip(outputs, values, strict=True) if value.dtype == np.object_
     ]:
         raise LiteclError(f"output {strings[0]!r} holds strings, which .npy files do not store")
     paths: list[Path] = []
-    with made_folder(folder):
+    with whole_folder(folder) as new:
         for position, (details, value) in enumerate(zip(outputs, values, strict=True)):
             safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in details["name"])
             paths.append(folder / f"{position}_{safe}.npy")
-            with whole_file(paths[-1]) as file:
-                np.save(file, value)
+            np.save(new(paths[-1].name), value)
     return paths

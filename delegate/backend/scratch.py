@@ -29,6 +29,8 @@ except ImportError:  # Windows, where folders in use can't be told apart
 BUILD = "litecl-build-"  # the prefix of folders for compilers, and for libraries while they are loaded
 LOCK = "in_use"  # the name of the locked file
 _NEW_S = 60.0  # a folder this new may not be locked yet
+_OLD_S = 3600.0  # one this old without a lock's file is abandoned
+_RANDOM = re.compile(r"-[0-9a-f]{16}")  # the end of ``temporary``'s names
 _MOST_NAME = 1024  # bytes
 
 
@@ -71,7 +73,12 @@ def remove_unused(folder: Path) -> None:
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or (hasattr(os, "geteuid") and status.st_uid != os.geteuid()):
         return
-    lock = os.open(folder / LOCK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        lock = os.open(folder / LOCK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except FileNotFoundError:  # killed as it made the folder, or removed it
+        if _RANDOM.fullmatch(folder.name[-17:]) and status.st_mtime < time.time() - _OLD_S:
+            shutil.rmtree(folder, ignore_errors=True)
+        return
     try:
         is_unused = os.read(lock, _MOST_NAME) == _machine() and _has_locked(lock)
     finally:

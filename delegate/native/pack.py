@@ -158,8 +158,11 @@ def write(
     machines: Sequence[Packed],
     libraries: Mapping[str, bytes],
     dynamic_range: DynamicRange,
-) -> Pack:
-    """Write a pack. libraries: of all machines, by name. Raises OSError; an existing pack then stays intact."""
+) -> int:
+    """Write a pack; return its size in bytes. libraries: of all machines, by name.
+
+    Raises OSError; an existing pack then stays intact.
+    """
     data = {
         "format": _FORMAT,
         "kernels": kernels_digest(),
@@ -174,8 +177,8 @@ def write(
         for name, content in [(_MANIFEST, text), *((f"{_FOLDER}/{n}", c) for n, c in sorted(libraries.items()))]:
             file.writestr(zipfile.ZipInfo(name, _WHEN), content, zipfile.ZIP_DEFLATED)
         file.comment = _digest(text).encode()
-    put(path, memory.getvalue())
-    return read(path)
+    put(path, memory.getbuffer())
+    return memory.tell()
 
 
 def digests(libraries: Mapping[str, bytes], names: Collection[str]) -> dict[str, str]:

@@ -318,8 +318,9 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path, monke
         os.chown(foreign, 12345, 12345)
     others = [tmp_path / f"{scratch.BUILD}{name}" for name in ("mine", "link", "pipe", "with-dash")]
     mine, link, pipe, dash = others
+    begun = tmp_path / f"{scratch.BUILD}{'0' * 16}"  # not locked yet
     (tmp_path / "elsewhere").mkdir()
-    for folder_ in (mine, pipe, dash):
+    for folder_ in (mine, pipe, dash, begun):
         folder_.mkdir()
     os.mkfifo(pipe / scratch.LOCK)
     link.symlink_to(left)
@@ -327,10 +328,15 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path, monke
     clang._tidied.cache_clear()
     with scratch.temporary(tmp_path, scratch.BUILD) as alive:
         for each in tmp_path.iterdir():
-            if each != new and not each.is_symlink():
+            if each not in (new, begun) and not each.is_symlink():
                 os.utime(each, (1e9, 1e9))
         with clang.folder() as own:
-            kept = {*tmp_path.iterdir()}
+            kept = {*tmp_path.iterdir()} - {begun}
+        for age_s in (600, 3700):
+            assert begun.exists()
+            os.utime(begun, (time.time() - age_s,) * 2)
+            scratch.remove_left(tmp_path, scratch.BUILD)
+        assert not begun.exists()
     expected = {remote, new, alive, own, *others, tmp_path / "elsewhere"}
     assert kept == (expected | {foreign} if os.geteuid() == 0 else expected)
     clang._tidied.cache_clear()

@@ -14,8 +14,8 @@ from support.full_disk import full_disk
 _LIBRARIES = {name: np.random.default_rng(seed).bytes(1 << 21) for seed, name in enumerate(("library-a", "library-b"))}
 
 
-def _write(path: Path, name: str) -> pack.Pack:
-    """Write a pack of one library."""
+def _write(path: Path, name: str) -> int:
+    """Write a pack of one library; return its size."""
     libraries = {name: _LIBRARIES[name]}
     packed = pack.Packed(kinds.here().name, "1", (), "any", {}, (), pack.digests(libraries, libraries))
     return pack.write(path, {}, [1], [packed], libraries, "asymmetric")
@@ -58,7 +58,10 @@ def test_a_full_disk_leaves_the_pack_that_was_there(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
 def test_a_pipe_is_no_pack(tmp_path: Path) -> None:
-    """Nobody waits for a writer."""
-    os.mkfifo(tmp_path / "pipe.pack")
+    """Nobody waits for a writer. But a pack may be written through one."""
+    os.mkfifo(path := tmp_path / "pipe.pack")
     with pytest.raises(DelegateError, match="expected a regular file, got a pipe"):
-        pack.read(tmp_path / "pipe.pack")
+        pack.read(path)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(path.read_bytes)
+        assert _write(path, "library-a") == len(read.result())

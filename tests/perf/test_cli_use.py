@@ -17,11 +17,14 @@ import numpy as np
 import pyopencl
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from litecl.bisection.runners import Runner
 from litecl.cli import commands, parser, tables
-from litecl.delegate import devices
+from litecl.cli.pages import page
+from litecl.delegate import CLDelegate, devices
 from litecl.delegate.native import compiler
+from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.perf.summary import summarize
 from support.build import randn
@@ -140,7 +143,7 @@ def test_help_ends_with_examples_that_parse(
     [
         ("{} | head -1", ["coverage", "--json"], ""),  # more than a pipe holds
         ("{} | true", ["completion", "bash"], ""),
-        ("{} > /dev/full", ["completion", "bash"], "OSError: [Errno 28] No space left on device"),
+        ("{} > /dev/full", ["completion", "bash"], "OSError: stdout: No space left on device"),
         ("{} >&-", ["completion", "bash"], ""),
     ],
 )
@@ -261,6 +264,15 @@ def test_a_page_has_what_the_terminal_shows(
     words = unescape(re.sub("<[^>]*>", " ", page.read_text(encoding="utf-8")))
     assert {*summarize(read(path)).operators} <= {*words.split()} or name in ("run", "bench")
     assert path.name in words
+
+
+def test_a_page_leads_with_results_and_names_the_report(path: Path) -> None:
+    with Interpreter(path, delegates=[CLDelegate()]) as interpreter:
+        interpreter.allocate_tensors()
+        view = [Text("WARNING: busy"), Text("x1.3"), interpreter.delegation_report()]
+    content = page("litecl bench", "small", view)
+    assert content.index("x1.3") < content.index("WARNING: busy")
+    assert "<h2>where nodes run</h2>" in content
 
 
 @pytest.mark.parametrize("command", ["chat", "completion", "generate", "serve", "trace"])

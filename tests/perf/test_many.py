@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-import signal
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
@@ -25,6 +24,8 @@ from litecl.jobs.job import ITEM, Job, run_part
 from support import killed_worker
 from support.build import Graph, model, randn
 from support.command import RNG, data, failure, small_model, text
+
+_IN_THREADS = {"processes": False, "preload": ()}  # workers of this process, which keep its signals
 
 
 @pytest.fixture
@@ -188,7 +189,7 @@ def test_the_actors_of_ray_run_parts(rows: Job) -> None:
 def test_on_dask(rows: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """On workers that are threads of this process."""
     pytest.importorskip("distributed")
-    here = engines._dask_of_this_machine(2) | {"processes": False}
+    here = engines._dask_of_this_machine(2) | _IN_THREADS
     monkeypatch.setattr(engines, "_dask_of_this_machine", lambda workers: here)
     assert {done.number for done in engines.on_dask(rows, [0, 1, 2, 3], 2)} == {0, 1, 2, 3}
     require_right(rows)
@@ -198,7 +199,7 @@ def test_on_a_dask_cluster_given(rows: Job, tmp_path: Path, monkeypatch: pytest.
     """Dask's configuration, which reads DASK_SCHEDULER_ADDRESS, names it. A part that raises is run once."""
     distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
     with (
-        distributed.LocalCluster(**engines._dask_of_this_machine(1), processes=False) as cluster,
+        distributed.LocalCluster(**(engines._dask_of_this_machine(1) | _IN_THREADS)) as cluster,
         dask.config.set({"scheduler-address": cluster.scheduler_address}),
     ):
         assert cluster.scheduler.http_server.address == "127.0.0.1"  # nothing from elsewhere
@@ -212,20 +213,6 @@ def test_on_a_dask_cluster_given(rows: Job, tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(engines, "run_part", lambda job_, number: __import__("no_such_package"))
         with pytest.raises(engines.EngineError, match="--engine dask: No module named 'no_such_package'"):
             list(engines.on_dask(rows, [3], 2))
-
-
-def test_an_interrupt_waits_until_workers_have_started() -> None:
-    def interrupted() -> None:
-        with engines._interrupts_wait():
-            os.kill(os.getpid(), signal.SIGINT)
-            steps.append("started")
-        steps.append("ran")
-
-    steps: list[str] = []
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert steps == ["started"]
-    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {signal.SIGINT}
 
 
 @pytest.mark.parametrize(("engine", "package"), [("ray", "ray"), ("dask", "distributed")])

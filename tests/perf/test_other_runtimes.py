@@ -94,7 +94,7 @@ def test_only_a_runtime_that_agrees_is_the_fastest(
     assert (refusal["name"], refusal["num_threads"]) == ("onnxruntime", 1)
     assert main([*asked, "-o", str(tmp_path / "table.csv"), "-o", str(tmp_path / "table.md")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "onnxruntime (1 threads): cannot run the model: 'no kernel for FULLY_CONNECTED'" in shown
+    assert "onnxruntime (1 thread): cannot run the model: 'no kernel for FULLY_CONNECTED'" in shown
     assert "more than rounding explains" in shown.partition("openvino (1 thread) / litecl")[2]
     assert "fastest of the others: litert (1 thread), median x" in shown
     row = list(csv.DictReader((tmp_path / "table.csv").open()))[-1]

@@ -17,6 +17,7 @@ from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.whole_files import TEMPORARY, whole_file
 from litecl.perf.feeds import save_outputs
 from support.command import small_model
+from support.full_disk import full_disk
 
 EARLIER = b"an earlier file of the user's"
 COMMANDS = {
@@ -70,16 +71,16 @@ def test_an_earlier_file_stays(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits of processes")
-@pytest.mark.parametrize("limit", [20, 10_000])  # within numpy's header, and within its data
+@pytest.mark.parametrize("limit", [20, 10_000, 399_000])  # within numpy's header, its data, and its last buffer
 @pytest.mark.parametrize("private", [False, True])
 def test_errors_of_writing_name_the_file(tmp_path: Path, limit: int, private: bool) -> None:
-    """Whoever writes: Python, or numpy, which says only how much was written."""
+    """Whoever writes: Python, or numpy."""
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for write in (lambda file: file.write(bytes(100_000)), lambda file: np.save(file, np.zeros(100_000))):
+    for write in (lambda file: file.write(bytes(400_000)), lambda file: np.save(file, np.zeros(50_000))):
         try:
             with (
-                pytest.raises(OSError, match=r"File too large|requested and") as caught,
+                pytest.raises(OSError, match="File too large") as caught,
                 whole_file(tmp_path / "out", private=private) as file,
             ):
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
@@ -122,3 +123,13 @@ signal.raise_signal(signal.SIGINT)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True)
     assert (ran.returncode, ran.stderr) == (-signal.SIGINT, b"")
+
+
+def test_outputs_replace_earlier_ones_together(tmp_path: Path) -> None:
+    outputs, earlier = [{"name": "a"}, {"name": "b"}], np.zeros(3, np.float32)
+    paths = save_outputs(outputs, [earlier, earlier], tmp_path)
+    with full_disk(most_bytes=300), pytest.raises(OSError, match=r"1_b\.npy"):
+        save_outputs(outputs, [earlier + 1, np.ones(1000, np.float32)], tmp_path)
+    for path in paths:
+        np.testing.assert_array_equal(np.load(path), earlier)
+    assert sorted(tmp_path.iterdir()) == paths

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _STEP = re.compile(
     r"^```python\n(?P<code>.*?)^```$|^    (?P<command>(?:litecl|pip|make|python|PYTHONPATH=) ?.*?)$", re.M | re.S
 )
-_EXTRAS = re.compile(r"pip install '(?:litecl|\.)\[([\w,-]+)\]'")
+_EXTRAS = re.compile(r"'(?:litecl|\.)\[([\w,-]+)\]'")
 _BARE = re.compile(r"pip install (?!litecl)([\w-]+)")
 _MODULES = {"tensorflow": ("tensorflow", "keras"), "pillow": ("PIL",), "jax": ("jax", "jaxlib")}
 _NEEDS = {

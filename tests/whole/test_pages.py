@@ -43,7 +43,7 @@ _ELSEWHERE = {
     "litecl convert model.onnx": "needs onnx2tf; tests/converter/test_onnx.py",
     "litecl tune": "needs a GPU; tests/perf/test_tune.py",
     "litecl bench FOLDER": "tests/perf/test_bench_folder.py",
-    "litecl run model.tflite --inputs rows.npy --rows --batch 64 --threads 1 --engine ray": "tests/perf/test_many.py",
+    "litecl run model.tflite --inputs rows.npy --rows --part 50 --batch 50": "Ray; tests/perf/test_many.py",
 }
 """Commands of pages that are not run here, by how they begin, and why."""
 

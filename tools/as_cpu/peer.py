@@ -10,11 +10,13 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -74,7 +76,9 @@ def _offsets(library: Path) -> list[int]:
     if not kept.exists():
         command = ("objdump", "--disassemble", "--no-show-raw-insn", str(library))
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        kept.write_text(json.dumps([int(at, 16) for at in re.findall(r"^ *([0-9a-f]+):\tcpuid", text, re.MULTILINE)]))
+        addresses = [int(at, 16) for at in re.findall(r"^ *([0-9a-f]+):\tcpuid", text, re.MULTILINE)]
+        with _made(kept) as new:
+            new.write_text(json.dumps(addresses))
     found: list[int] = json.loads(kept.read_text())
     return found
 
@@ -82,9 +86,18 @@ def _offsets(library: Path) -> list[int]:
 def _compiled() -> Path:
     built = _folder() / f"cpuid-{_SOURCE.stat().st_mtime_ns}.so"
     if not built.exists():
-        options = ("cc", "-shared", "-fPIC", "-O1", "-o", str(built), str(_SOURCE))
-        subprocess.run((sys.executable, "-m", "ziglang", *options), check=True)
+        with _made(built) as new:
+            options = ("cc", "-shared", "-fPIC", "-O1", "-o", str(new), str(_SOURCE))
+            subprocess.run((sys.executable, "-m", "ziglang", *options), check=True)
     return built
+
+
+@contextmanager
+def _made(path: Path) -> Iterator[Path]:
+    """Put a file in place once it is whole: other processes look for it meanwhile."""
+    with TemporaryDirectory(dir=path.parent) as folder:
+        yield (new := Path(folder) / path.name)
+        new.replace(path)
 
 
 def _folder() -> Path:

@@ -58,7 +58,7 @@ def element(list_: Value, scope: Scope) -> list[Extent] | None:
     known = [[extent for extent in one if extent is not None] for one in extents if None not in one]
     differ = next((one for one in numbers if not _may_equal(one, numbers[0])), None)
     if differ is not None:
-        raise _unequal(list_, f"differ in size: {numbers[0]} and {differ}")
+        raise _unequal(list_, f"differ in size: {numbers[0]} and {differ}; pad them")
     if any(one != known[0] for one in known) and any(user.op in _READERS for user, _ in uses):
         raise _unequal(list_, "may differ in size; give input_shapes")
     return known[0] if known else None

@@ -71,8 +71,8 @@ def packed(args: argparse.Namespace) -> Output:
         machines = [each.packed() for each in targets]
     models = {hashlib.sha256(content_of(model)).hexdigest(): Path(model).name for model in args.models}
     libraries = {name: content for each in targets for name, content in each.libraries.items()}
-    pack.write(args.output, models, threads, machines, libraries, args.dynamic_range)
-    return _output(args, works, threads)
+    size_bytes = pack.write(args.output, models, threads, machines, libraries, args.dynamic_range)
+    return _output(args, works, threads, size_bytes)
 
 
 def _work(args: argparse.Namespace, model: Path, target: Target, threads: Sequence[int], bar: Bar) -> _Work:
@@ -96,13 +96,12 @@ def _work(args: argparse.Namespace, model: Path, target: Target, threads: Sequen
     return _Work(model, target.machine, reports[-1], len(new), sum(map(len, new)), took_s)
 
 
-def _output(args: argparse.Namespace, works: Sequence[_Work], threads: Sequence[int]) -> Output:
+def _output(args: argparse.Namespace, works: Sequence[_Work], threads: Sequence[int], size_bytes: int) -> Output:
     path, view = args.output, table("machine", "model", "nodes", "libraries", "s")
     for work in works:
         nodes = f"{work.report.claimed} of {len(work.report.nodes)}"
         libraries = f"{work.libraries} ({size(work.size_bytes)})"
         view.add_row(work.machine.name, Path(work.model).name, nodes, libraries, f"{work.s:.1f}")
-    size_bytes = path.stat().st_size
     line = f"{path}: {size(size_bytes)}, for threads {', '.join(map(str, threads))}"
     warnings = [
         f"WARNING: {work.machine.name}: {work.model}: {warning}" for work in works for warning in work.report.warnings

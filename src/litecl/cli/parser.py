@@ -63,6 +63,7 @@ def _run(args: argparse.Namespace, own: "Parser") -> int:
         with redirect_stdout(sys.stderr) if takes_stdout(own.actions(), args) else nullcontext():
             _print(output, json=args.json)
     except OSError as error:
+        error.filename = error.filename or "stdout"
         discard_output()
         if not isinstance(error, BrokenPipeError):  # a reader such as `head` may close the pipe early
             tell(error, FAILED, as_json=False)

@@ -4,18 +4,18 @@ import asyncio
 import logging
 import os
 import pickle
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
-from threading import Thread, current_thread, main_thread
+from threading import Thread
 from typing import Any
 
 from litecl.interpreter.errors import LiteclError
 from litecl.jobs.job import Done, Job, run_part
 
 _STORE_BYTES = 1 << 27  # Ray's object store, which only holds part numbers
+_IGNORE_CTRL_C = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # this process ends Dask's workers
 _TRIES = 10  # of Dask, for a part whose worker died
 
 Engine = Callable[[Job, Sequence[int], int], Iterator[Done]]
@@ -95,41 +95,24 @@ def on_dask(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
     import distributed
 
     given = dask.config.get("scheduler-address", None)
-    with dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}), ExitStack() as stack:
-        with _interrupts_wait():
-            options = {} if given else _dask_of_this_machine(workers)
-            loop = stack.enter_context(_running_loop())
-            client = stack.enter_context(distributed.Client(loop=loop, **options))
-        futures = client.map(run_part, [job] * len(parts), parts, pure=False)
-        try:
+    try:
+        with (
+            dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}),
+            _running_loop() as loop,
+            distributed.Client(loop=loop, **({} if given else _dask_of_this_machine(workers))) as client,
+        ):
+            futures = client.map(run_part, [job] * len(parts), parts, pure=False)
             for _, done in distributed.as_completed(futures, with_results=True):
                 yield done
-        except LiteclError:
-            raise
-        except (distributed.KilledWorker, RuntimeError, ImportError) as error:
-            raise EngineError(f"--engine dask: {error}") from error
+    except LiteclError:
+        raise
+    except (distributed.KilledWorker, RuntimeError, ImportError) as error:
+        raise EngineError(f"--engine dask: {error}") from error
 
 
 def _dask_of_this_machine(workers: int) -> dict[str, Any]:
-    return {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
-
-
-@contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    """Delay Ctrl-C until the end, and keep it from processes started within: this one ends them, without tracebacks."""
-    if current_thread() is not main_thread() or not hasattr(signal, "pthread_sigmask"):  # Windows has none
-        yield
-        return
-    arrived: list[int] = []
-    handler = signal.signal(signal.SIGINT, lambda number, frame: arrived.append(number))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by new threads and processes
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, handler)
-    if arrived:
-        raise KeyboardInterrupt
+    quiet = {"dashboard_address": "127.0.0.1:0", "silence_logs": 50, "preload": _IGNORE_CTRL_C}
+    return {"n_workers": workers, "threads_per_worker": 1, **quiet}
 
 
 @contextmanager

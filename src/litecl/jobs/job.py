@@ -5,7 +5,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from functools import cached_property, lru_cache
@@ -21,7 +21,7 @@ from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.file.reader import content_of, read
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.tensor_files import opened
-from litecl.interpreter.whole_files import is_left, made_folder, whole_file
+from litecl.interpreter.whole_files import is_left, made_folder, put_text, whole_file
 from litecl.jobs.given import Media, load_all
 from litecl.predictor import Predictor
 
@@ -117,7 +117,7 @@ class Job:
             with suppress(FileNotFoundError):
                 if is_left(half.name, half.lstat()):
                     half.unlink()
-        _write(path, lambda file: file.write(json.dumps(described, indent=1).encode()))
+        put_text(path, json.dumps(described, indent=1))
 
     @property
     def _mode(self) -> str:
@@ -184,12 +184,14 @@ def run_part(job: Job, number: int) -> Done:
     if ITEM in arrays:
         raise ModelError(f"output {ITEM!r}: a part uses this name for the inputs' names")
     path = job.path(number)
+    path.parent.mkdir(parents=True, exist_ok=True)
     reasons = dict(zip(job.named(faults).tolist(), map(str, faults.values()), strict=True))
     if reasons:
-        _write(path.with_suffix(".json"), lambda file: file.write(json.dumps(reasons, indent=1).encode()))
+        put_text(path.with_suffix(".json"), json.dumps(reasons, indent=1))
     else:
         path.with_suffix(".json").unlink(missing_ok=True)
-    _write(path, lambda file: _save_as_of(start_ns, file, {ITEM: job.named(read), **arrays}))
+    with whole_file(path) as file:
+        _save_as_of(start_ns, file, {ITEM: job.named(read), **arrays})
     return Done(number, len(items), time.perf_counter() - start_s, os.getpid(), ", ".join(predictor.devices))
 
 
@@ -272,10 +274,3 @@ def _object(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise ModelError(f"{path}: damaged, expected an object of JSON, got {type(data).__name__}: use a new folder")
     return data
-
-
-def _write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """Write a file atomically, under another name first: readers only ever see a whole file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        write(file)

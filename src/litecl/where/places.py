@@ -13,6 +13,7 @@ from litecl.where.table import DIFFERS, LEFT, REFUSES, UNKNOWN, Runtime, Table, 
 _MOST_CHANGES = 2
 _CONSTANTS = "it reads constants alone, which runtimes may compute at once"
 _FOLDED = "refused alone; an operand follows from constants, and a runtime may compute it at once"
+_NOT_TAKEN = REFUSES, UNKNOWN
 _INNER = "its subgraphs have nodes that are refused or not known"
 _SIZES = "it follows from fixed sizes, which a compiler may compute at once"
 
@@ -53,14 +54,14 @@ def where(model: Model, table: Table, runtimes: Sequence[str] = ()) -> tuple[Pla
 
 
 def _with_inner(model: Model, place: Place, places: Sequence[Place]) -> Place:
-    """Return the place of a node that may run subgraphs: where it runs, all nodes in these must run."""
+    """Return the place of a node that may run subgraphs: what is said of it holds if all nodes in these are taken."""
     called = reached(model, [model.subgraphs[place.subgraph].nodes[place.node]])
     if not called:
         return place
     inner = [other for other in places if other.subgraph in called]
     verdicts = {
         name: verdict
-        if not verdict.is_run or all(other.verdicts[name].is_run for other in inner)
+        if verdict.status in _NOT_TAKEN or not any(other.verdicts[name].status in _NOT_TAKEN for other in inner)
         else Verdict(UNKNOWN, _INNER)
         for name, verdict in place.verdicts.items()
     }
