@@ -41,7 +41,8 @@ def _named(path: Path) -> Iterator[None]:
     except OSError as error:
         is_new = isinstance(error.filename, str | Path) and TEMPORARY.fullmatch(Path(error.filename).name)
         if error.filename is None or is_new:
-            error.filename, error.filename2 = str(path), None
+            error.filename = str(path)
+            del error.filename2  # which None would print as "-> None"
         raise
 
 

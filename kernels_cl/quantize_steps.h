@@ -27,8 +27,8 @@ inline Step symmetric_step(float low, float high) {
 // Of the zero points at both ends of the range, the one with the smaller rounding error.
 inline Step asymmetric_step(float low, float high) {
     if (high - low < SHORTEST) return (Step){1, 1, -128, -128};  // zeros: with bytes of 0, no sum has anything to cancel
-    if (low == -INFINITY || high == INFINITY) return (Step){NAN, 0, -128, -128};
-    const Real scale = OVER(MINUS(REAL(high), REAL(low)), REAL(255.0f));
+    if (high - low == INFINITY) return (Step){NAN, 0, -128, -128};
+    const Real scale = OVER(REAL(high - low), REAL(255.0f));
     const Real least = OVER(REAL(low), scale), most = OVER(REAL(high), scale);
     const int at_least = LESS(PLUS(magnitude(least), REAL(128.0f)), PLUS(magnitude(most), REAL(127.0f)));
     const Real zero = at_least ? MINUS(REAL(-128.0f), least) : MINUS(REAL(127.0f), most);

@@ -189,7 +189,7 @@ def _nearest(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
 def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
     least, most = low.astype(np.float64), high.astype(np.float64)
     flat = most - least < _SHORTEST
-    scale = np.where(flat, 1.0, (most - least) / (_HIGH - _LOW))
+    scale = np.where(flat, 1.0, np.float64(high - low) / (_HIGH - _LOW))  # LiteRT subtracts floats
     # Of the zero points from both ends of the range, take the one with the smaller rounding error.
     from_least, from_most = _LOW - least / scale, _HIGH - most / scale
     closer = np.abs(least / scale) - _LOW < np.abs(most / scale) + _HIGH

@@ -96,6 +96,8 @@ def test_a_pipe_and_a_device_are_written_and_stay(tmp_path: Path) -> None:
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     put("/dev/null", b"gone")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    with pytest.raises(OSError, match=r"'/dev/full'$"):
+        put("/dev/full", b"more")
     code = "from litecl.interpreter.whole_files import put; put('/dev/stdout', b'told')"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"told"
 

@@ -20,10 +20,10 @@ from litecl.interpreter.dynamic_range import quantized_as
 from litecl.interpreter.errors import ArgumentError, DelegateError, KernelBuildError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.graph import Array, Model, Quantization
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
 from litecl.interpreter.ops.conv_2d import CONV_2D
-from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.perf.feeds import run_on
 from support import compare, devices, loop_models, oracle, shared
 from support.all_cases import content, expected
@@ -183,6 +183,21 @@ def test_strange_rows(rows: int, device: Any) -> None:
     for a, b in zip(got[0][finite], wanted[0][finite], strict=True):
         compare.assert_close(a, b, compare.DEVICE["float32"])
     assert not np.isfinite(got[0][~finite]).any()
+
+
+@pytest.mark.parametrize("device", [None, "native"])
+def test_rows_have_litert_s_scales(device: str | None) -> None:
+    """To the last bit: weights of 1 leave the quantized activations as they are."""
+    random = np.random.default_rng(8)
+    x = (random.standard_normal((500, 4)) * np.exp(random.uniform(-20, 20, (500, 1)))).astype(np.float32)
+    options = FullyConnectedOptions(asymmetric_quantize_inputs=True)
+    ones = Quantization(np.ones(1, np.float32), np.zeros(1, np.int64))
+    inputs = [x, np.eye(4, dtype=np.int8), np.zeros(4, np.float32)]
+    case = Case("rows", FULLY_CONNECTED, options, inputs, frozenset({1, 2}), quantization={1: ones}, version=9)
+    delegates = [] if device is None else [CLDelegate(device=device, strict=True, dynamic_range="reference")]
+    interpreter = Interpreter(model_content=(file := write(case.model())), delegates=delegates)
+    (got,) = run_on(interpreter, [x])
+    assert np.array_equal(got, *oracle.run(file, [x]))
 
 
 def test_rows_use_all_steps() -> None:

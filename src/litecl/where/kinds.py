@@ -7,9 +7,9 @@ constant, ``@`` for a variable; and in brackets its rank, with ``b`` for a batch
 tensor, and how it broadcasts: ``s`` for one element, ``r`` for the last dimensions of the result, ``x`` otherwise. A
 result ends with ``~`` if its scale or zero point is not the operand's.
 
-Nodes that run subgraphs or work on resource variables are alike if the types of their operands and results are the
-same, and for the former whether a subgraph runs others (``nested``) or hands on what LiteRT overwrites
-(``overwritten``).
+Nodes that run subgraphs or work on resource variables are alike if the types of their operands and results are. Of
+those that run subgraphs, a composite's name must be the same too, whether a subgraph runs others (``nested``), and
+whether one hands on what LiteRT overwrites (``overwritten``).
 """
 
 import re
@@ -99,11 +99,11 @@ def kind_of(model: Model, graph: Subgraph, node: Node) -> Kind:
 
 
 def _subgraphs(model: Model, node: Node) -> Iterator[str]:
-    """Yield what runtimes take a node's subgraphs otherwise for, and the name of a composite."""
+    """Yield what matters to some runtimes of a node's subgraphs, and the name of a composite."""
     called = callees_of(node)
     if any(callees_of(inner) for callee in called for inner in model.subgraphs[callee].nodes):
         yield "nested"
-    if any(one.is_overwritten and one.subgraph in called for one in handed_on(model)):
+    if called and any(one.is_overwritten and one.subgraph in called for one in handed_on(model)):
         yield "overwritten"
     if name := getattr(node.options, "name", ""):
         yield f"name={name}".replace(" ", "_")

@@ -56,6 +56,8 @@ def where(model: Model, table: Table, runtimes: Sequence[str] = ()) -> tuple[Pla
 def _with_inner(model: Model, place: Place, places: Sequence[Place]) -> Place:
     """Return the place of a node that may run subgraphs: what is said of it holds if all nodes in these are taken."""
     called = reached(model, [model.subgraphs[place.subgraph].nodes[place.node]])
+    if not called:
+        return place
     inner = [other for other in places if other.subgraph in called]
     verdicts = {
         name: verdict
