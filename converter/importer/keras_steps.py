@@ -10,6 +10,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from litecl.interpreter.errors import ConversionError
+
 _KERAS_CALL = keras.layers.TimeDistributed.call
 
 
@@ -24,8 +26,10 @@ def all_steps() -> Iterator[None]:
 
 
 def _call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any:
-    if inputs.shape[1] is not None or getattr(self.layer, "stateful", False):
+    if inputs.shape[1] is not None:
         return _KERAS_CALL(self, inputs, training=training, mask=mask)
+    if any(getattr(each, "stateful", False) for each in self.layer._flatten_layers()):
+        raise ConversionError(f"{self.name}: steps of a stateful layer run in turn; give their number (input_shapes)")
     options = {"training": training} if self.layer._call_has_training_arg else {}
     if mask is not None and self.layer._call_has_mask_arg:
         options["mask"] = _joined(mask)

@@ -66,6 +66,14 @@ def test_stateful_layers_go_on_where_they_stopped(case: KerasModel) -> None:
         _check_in_turn(runtime, model)
 
 
+def test_stateful_layers_over_an_open_number_of_steps_are_refused() -> None:
+    inner = stack(L.Bidirectional(L.LSTM(3, stateful=True)), shape=(4, 2), batch_size=2)
+    model = stack(L.TimeDistributed(inner), shape=(None, 4, 2), batch_size=2, name="x")
+    with pytest.raises(ConversionError, match="steps of a stateful layer run in turn"):
+        Converter.from_keras_model(model).convert()
+    assert Converter.from_keras_model(model, input_shapes={"x": (2, 3, 4, 2)}).convert()
+
+
 def _check_in_turn(runtime: Any, model: Any) -> None:
     for seed in range(3):
         values = feeds(model, 1, seed)

@@ -42,6 +42,20 @@ def test_frozen_graph(build: Callable[[Any], Any], shape: tuple[int | None, ...]
     assert_computes(content, [[value] for value in values], [[wanted] for wanted in expected])
 
 
+def test_arrays_that_a_loop_swaps_are_refused(tmp_path: Path) -> None:
+    """TensorFlow swaps their flow values alone: each name stands for the array that it stood for before the loop."""
+    with old_control_flow() as graph:
+        x = v1.placeholder(tf.float32, (3, 4), "x")
+        arrays = [tf.TensorArray(tf.float32, 3, element_shape=(4,)) for _ in range(2)]
+        body = lambda i, a, b: (i + 1, b, a.write(i, x[i]))  # noqa: E731
+        _, a, b = v1.while_loop(lambda i, a, b: i < 3, body, [0, *arrays])
+        tf.concat([a.stack(), b.stack()], 0, name="y")
+    path = tmp_path / "graph.pb"
+    path.write_bytes(graph.as_graph_def().SerializeToString())
+    with pytest.raises(ConversionError, match="a loop or branch swaps its array for another;"):
+        Converter.from_frozen_graph(path, ["x"], ["y"]).convert()
+
+
 def test_a_branch_without_shapes(tmp_path: Path) -> None:
     """TensorFlow 2's branch in a frozen graph, which keeps no shapes of what it computes."""
     with tf.Graph().as_default() as graph, v1.Session() as session:

@@ -9,7 +9,8 @@ import queue
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,13 @@ from litecl.interpreter.op import ControlOp, Op
 from litecl.perf.devices import device_rows
 from litecl.perf.environment import described, plain
 from litecl.report import verified
-from litecl.verify import children, coverage, goldens, waivers
+from litecl.verify import children, coverage, goldens, supervise, waivers
 from litecl.verify.catalogue import catalogue, named_cases, quick_cases, selected
 from litecl.verify.check import edge_of
 from litecl.verify.children import serve
 from litecl.verify.document import sentence
 from litecl.verify.record import CRASHED, FAIL, NOT_RUN, PASS, REFUSED, SLOWER, TIMEOUT, Result, Row, load
-from litecl.verify.supervise import Plan, devices_of, verify_device
+from litecl.verify.supervise import Plan, Run, Task, devices_of, verify_device
 from litecl.verify.waivers import Waiver
 from support import all_cases
 
@@ -274,3 +275,20 @@ def test_what_lowerings_emit() -> None:
 def test_every_row_has_a_status() -> None:
     row = Row("A/b", "A", 1, "", "", "", NOT_RUN)
     assert not row.counts and replace(row, status=FAIL).counts and not replace(row, status=REFUSED).counts
+
+
+def test_an_interrupt_ends_the_workers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after all their checks."""
+    ended, waited = threading.Event(), list[bool]()
+    run = Run(Task(lambda names: {}), Plan(jobs=2), lambda: None)
+
+    def batch(checks: Sequence[Any]) -> None:
+        if not checks:
+            raise KeyboardInterrupt
+        waited.append(ended.wait(20))
+
+    monkeypatch.setattr(supervise, "end_all", ended.set)
+    monkeypatch.setattr(run, "batch", batch)
+    with pytest.raises(KeyboardInterrupt):
+        run.all([[], [*catalogue()][:1]], lambda: None)
+    assert waited == [True] and run.stopped

@@ -125,6 +125,19 @@ signal.raise_signal(signal.SIGINT)
     assert (ran.returncode, ran.stderr) == (-signal.SIGINT, b"")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_signal_while_python_ends_has_no_traceback() -> None:
+    code = """
+import atexit, signal
+from litecl import cli
+cli.main = lambda: 0
+atexit.register(signal.raise_signal, signal.SIGTERM)
+assert cli.process() == 0
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert (ran.returncode, ran.stderr) == (-signal.SIGTERM, b"")
+
+
 def test_outputs_replace_earlier_ones_together(tmp_path: Path) -> None:
     outputs, earlier = [{"name": "a"}, {"name": "b"}], np.zeros(3, np.float32)
     paths = save_outputs(outputs, [earlier, earlier], tmp_path)

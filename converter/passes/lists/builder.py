@@ -105,4 +105,4 @@ class ListNode:
 
     def error(self, why: str) -> ConversionError:
         """Return an error that names the operator."""
-        return ConversionError(f"{self.node}: {why}, so the list cannot become a tensor")
+        return ConversionError(f"{self.node}: the list cannot become a tensor: {why}")

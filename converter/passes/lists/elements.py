@@ -69,7 +69,7 @@ def _may_equal(a: list[int | None], b: list[int | None]) -> bool:
 
 
 def _unequal(list_: Value, how: str) -> ConversionError:
-    return ConversionError(f"{list_.producer}: its elements {how}, so the list cannot become a tensor")
+    return ConversionError(f"{list_.producer}: the list cannot become a tensor: its elements {how}")
 
 
 def _uses(value: Value, scope: Scope, depth: int) -> Iterator[tuple[Node, Scope]]:

@@ -7,14 +7,19 @@ import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.own_ops import GATED
+from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
 _PASS_ON = ("Enter", "Merge", "Switch", "Exit", "NextIteration", "Identity", GATED)
 
 
 def raise_arrays(function: Function) -> None:
-    """Replace every array operator by a list operator."""
-    if not any(node.op == "TensorArrayV3" for node in function.nodes):
+    """Replace every array operator by a list operator. Raises ConversionError for flows of other arrays."""
+    arrays = [node for node in function.nodes if node.op_name in _RULES]
+    for node in arrays:
+        if node.op != "TensorArrayV3" and _origins(node.inputs[-1]) - {_array(node.input(0))}:
+            raise ConversionError(f"{node}: a loop or branch swaps its array for another; write to each in its place")
+    if not arrays:
         return
     for op, rule in _RULES.items():
         for node in function.nodes:
@@ -47,6 +52,21 @@ def _array(handle: Value) -> Node | None:
     while handle.producer is not None and handle.producer.op in _PASS_ON:
         handle = handle.producer.input(0)
     return handle.producer
+
+
+def _origins(flow: Value | None) -> set[Node]:
+    """Return the TensorArrayV3 of all arrays that a flow value may stand for."""
+    left, seen = [flow], set[Node]()
+    while left:
+        node = None if (value := left.pop()) is None else value.producer
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node.op in _PASS_ON:
+            left += node.inputs if node.op == "Merge" else node.inputs[:1]
+        elif node.op in _RULES and node.op != "TensorArrayV3":
+            left.append(node.inputs[-1])
+    return {node for node in seen if node.op == "TensorArrayV3"}
 
 
 def _reserve(node: Node) -> None:

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Sequence
 from types import FrameType
+from typing import Any
 
 __all__ = ["main", "process"]
 _INTERRUPTED = 130  # the shell convention: 128 + SIGINT
@@ -27,17 +28,23 @@ def process() -> int:
     """Run the command as this process. Signals end it as usual, after its temporary files and compilers are gone; the
     second one at once.
     """
-    for number in _ENDING:
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
-            signal.signal(number, _end)
+    _handle(signal.SIG_DFL, _end)  # nohup ignores SIGHUP
     try:
         code = main()
+        _handle(_end, signal.SIG_DFL)  # nothing would catch the error while Python ends
     except _Ended as ended:
         signal.raise_signal(*ended.args)
         raise
     if code == _INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     return code
+
+
+def _handle(before: Any, handler: Any) -> None:
+    """Replace the handler of ending signals where it is the one before."""
+    for number in _ENDING:
+        if signal.getsignal(number) is before:
+            signal.signal(number, handler)
 
 
 def _end(number: int, frame: FrameType | None) -> None:

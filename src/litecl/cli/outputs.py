@@ -10,7 +10,7 @@ _STDOUT = Path("/dev/stdout")
 
 
 class OutputFile:
-    """Parses the path of an output file with one of these suffixes, or any; "-" is stdout.
+    """Parses the path of an output file with one of these suffixes, or any; "-", which has none, is stdout.
 
     Its folder must exist, so that no long measurement is lost at the end.
     """

@@ -102,15 +102,15 @@ class Run:
 
     def all(self, batches: Sequence[Sequence[Check]], then: Callable[[], None]) -> None:
         """Run batches in parallel, then call ``then``. Ends all workers if interrupted."""
-        try:
-            with ThreadPoolExecutor(self.plan.jobs) as pool:
+        with ThreadPoolExecutor(self.plan.jobs) as pool:  # which waits for its threads, whatever is raised
+            try:
                 for done in [pool.submit(self.batch, batch) for batch in batches]:
                     done.result()
-            then()
-        except BaseException:
-            self.stopped = True
-            end_all()
-            raise
+                then()
+            except BaseException:
+                self.stopped = True
+                end_all()
+                raise
 
     def batch(self, checks: Sequence[Check]) -> None:
         """Run checks, starting another worker whenever one dies."""
