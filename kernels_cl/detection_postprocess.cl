@@ -7,9 +7,9 @@
 // every class separately: decode_boxes decodes all boxes, regular_suppression selects boxes of per_item classes, and
 // one work-item of best_detections keeps the best of all.
 //
-// A key has the bits of a score, arranged so that unsigned numbers sort like scores, the highest first. Macros: T, the
-// type of encodings and scores, B and S: uchar, if they are quantized, else float. FALLS: a larger integer is a lower
-// score. DECODED: boxes were decoded before.
+// A key has the bits of a score, arranged so that unsigned numbers sort like scores, the highest first. real_scores
+// comes first if scores are quantized. Macros: BYTES_OF_BOXES, if encodings are quantized; DECODED: boxes were decoded
+// before.
 #include "common.h"
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 
@@ -19,6 +19,7 @@
 #include <delegate.ops.detection_postprocess.DetectionPostprocess>
 
 #define EXCLUDED 0xffffffffu
+#define KEY_BYTES 4
 #define DIGITS 256
 
 #ifdef BYTES_OF_BOXES
@@ -29,33 +30,11 @@ typedef float Encoding;
 #define ENCODED(x) (x)
 #endif
 
-#ifdef BYTES_OF_SCORES
-typedef uchar Score;
-#define SCORED(x) (((float)(x) - d->scores_zero) * d->scores_scale)
-#define KEY_BYTES 1
-#ifdef FALLS
-#define IS_BETTER(a, b) ((a) < (b))
-#else
-#define IS_BETTER(a, b) ((a) > (b))
-#endif
-#else
-typedef float Score;
-#define SCORED(x) (x)
-#define KEY_BYTES 4
-#define IS_BETTER(a, b) ((a) > (b))
-#endif
-
 // -0 gets the key of 0.
-inline uint key_of(const Score score, __global const DetectionPostprocess *d) {
-    if (!(SCORED(score) >= d->score_threshold)) return EXCLUDED;
-#if defined(FALLS)
-    return score;
-#elif defined(BYTES_OF_SCORES)
-    return 255 - score;
-#else
+inline uint key_of(const float score, __global const DetectionPostprocess *d) {
+    if (!(score >= d->score_threshold)) return EXCLUDED;
     const uint bits = as_uint(score + 0.0f);
     return bits >> 31 ? bits : ~(bits | 0x80000000u);
-#endif
 }
 
 inline float centre(const float offset, const float scale, const float size, const float anchor) {
@@ -147,22 +126,29 @@ inline void write_detection(__global float *boxes, __global float *classes, __gl
     scores[row] = score;
 }
 
+// numbers: of the bytes among the first `whole` elements, then of those after them.
+KERNEL void real_scores(ITEM __global const uchar *bytes, __global const float *numbers, __global float *scores, int whole,
+                        int n, int per_item) {
+    SHARE(n, per_item);
+    for (int i = start; i < end; ++i) scores[i] = numbers[(i < whole ? 0 : 256) + bytes[i]];
+}
+
 #ifndef DECODED
 // Finds the `wanted` best classes of a box, best first. Of equal scores the first wins if one is wanted, else the order
 // is that of a partial sort.
-OUT_OF_LINE void sort_classes(__global const Score *row, __global Candidate *best, const int wanted,
+OUT_OF_LINE void sort_classes(__global const float *row, __global Candidate *best, const int wanted,
                               __global const DetectionPostprocess *d) {
     if (wanted == 1) {
         int top = 0;
         for (int i = 1; i < d->classes; ++i)
-            if (IS_BETTER(row[i], row[top])) top = i;
-        best[0] = (Candidate){SCORED(row[top]), top, 0};
+            if (row[i] > row[top]) top = i;
+        best[0] = (Candidate){row[top], top, 0};
         return;
     }
-    for (int i = 0; i < wanted; ++i) best[i] = (Candidate){SCORED(row[i]), i, 0};
+    for (int i = 0; i < wanted; ++i) best[i] = (Candidate){row[i], i, 0};
     for (int i = wanted / 2 - 1; i >= 0; --i) sink(best, i, wanted, best[i]);
     for (int i = wanted; i < d->classes; ++i) {
-        const Candidate x = {SCORED(row[i]), i, 0};
+        const Candidate x = {row[i], i, 0};
         if (BELOW(x, best[0])) sink(best, 0, wanted, x);
     }
     for (int end = wanted - 1; end > 0; --end) {
@@ -173,12 +159,9 @@ OUT_OF_LINE void sort_classes(__global const Score *row, __global Candidate *bes
 }
 
 // The best score of a box. With a NaN it depends on the order of the scores.
-inline Score best_of(__global const Score *row, __global Candidate *best, __global const DetectionPostprocess *d) {
+inline float best_of(__global const float *row, __global Candidate *best, __global const DetectionPostprocess *d) {
     const int classes = d->classes;
-    Score top = row[0];
-#ifdef BYTES_OF_SCORES
-    for (int i = 1; i < classes; ++i) top = IS_BETTER(row[i], top) ? row[i] : top;
-#else
+    float top = row[0];
     int i = 0, numbers = 1;
     if (classes >= VW) {
         floatv tops = LOAD(row);
@@ -199,12 +182,11 @@ inline Score best_of(__global const Score *row, __global Candidate *best, __glob
         sort_classes(row, best, d->wanted, d);
         top = best[0].score;
     }
-#endif
     return top;
 }
 
 // best: room for `wanted` candidates of each work-item.
-KERNEL void best_classes(ITEM __global const Score *scores, __global uint *keys, __global Candidate *best,
+KERNEL void best_classes(ITEM __global const float *scores, __global uint *keys, __global Candidate *best,
                          __global const DetectionPostprocess *d, int n, int per_item) {
     SHARE(n, per_item);
     __global Candidate *own = best + ITEM_INDEX(0) * d->wanted;
@@ -212,7 +194,7 @@ KERNEL void best_classes(ITEM __global const Score *scores, __global uint *keys,
         keys[box] = key_of(best_of(scores + box * d->score_step + d->first_class, own, d), d);
 }
 
-KERNEL void fast_suppression(ITEM ENCODED_BOXES, __global const Score *scores, __global const uint *keys,
+KERNEL void fast_suppression(ITEM ENCODED_BOXES, __global const float *scores, __global const uint *keys,
                              __global int *order, __global int *other, __global float *kept, __global int *chosen,
                              __global Candidate *best, __global float *boxes_out, __global float *classes_out,
                              __global float *scores_out, __global float *count_out, __global const DetectionPostprocess *d) {
@@ -238,7 +220,7 @@ KERNEL void decode_boxes(ITEM __global const Encoding *encodings, __global const
 
 // keys, order and other have room for all boxes of each work-item, kept for its selected boxes. chosen: `most` boxes a
 // class; counts: their number.
-KERNEL void regular_suppression(ITEM __global const float *corners, __global const Score *scores, __global uint *keys,
+KERNEL void regular_suppression(ITEM __global const float *corners, __global const float *scores, __global uint *keys,
                                 __global int *order, __global int *other, __global float *kept, __global int *chosen,
                                 __global int *counts, __global const DetectionPostprocess *d, int n, int per_item) {
     SHARE(n, per_item);
@@ -253,7 +235,7 @@ KERNEL void regular_suppression(ITEM __global const float *corners, __global con
 }
 
 // best: max_detections candidates; `compared` holds the class.
-KERNEL void best_detections(ITEM __global const float *corners, __global const Score *scores, __global const int *chosen,
+KERNEL void best_detections(ITEM __global const float *corners, __global const float *scores, __global const int *chosen,
                             __global const int *counts, __global Candidate *best, __global float *boxes_out,
                             __global float *classes_out, __global float *scores_out, __global float *count_out,
                             __global const DetectionPostprocess *d) {
@@ -262,7 +244,7 @@ KERNEL void best_detections(ITEM __global const float *corners, __global const S
     for (int class = 0; class < d->classes; ++class)
         for (int i = 0; i < counts[class]; ++i) {
             const int box = chosen[class * d->most + i];
-            const float score = SCORED(scores[box * d->score_step + d->first_class + class]);
+            const float score = scores[box * d->score_step + d->first_class + class];
             if (found == most && !(score > best[most - 1].score)) break;
             int at = found < most ? found++ : most - 1;
             for (; at > 0 && score > best[at - 1].score; --at) best[at] = best[at - 1];

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Record, Refusal, Scratch, Step
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Scratch, Step
 from litecl.delegate.kit.claims import Specs, constant, given, is_quantized
 from litecl.delegate.kit.schedule import Chunks, chunks
 from litecl.delegate.ops.non_max_suppression import BOX_ROWS, CANDIDATE_BYTES, rounded_up, too_long
@@ -13,7 +13,12 @@ from litecl.delegate.quantized.integers import per_tensor
 from litecl.interpreter.arithmetic.fixed_point import scale_of, zero_point_of
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.ops.detection_postprocess import DETECTION_POSTPROCESS, DetectionOptions
+from litecl.interpreter.ops.detection_postprocess import (
+    DETECTION_POSTPROCESS,
+    DetectionOptions,
+    score_table,
+    whole_eights,
+)
 from litecl.interpreter.ops.quantize import dequantize
 
 _KERNEL = "detection_postprocess"
@@ -51,8 +56,6 @@ class DetectionPostprocess(Record):
     w_scale: float
     boxes_zero: float
     boxes_scale: float
-    scores_zero: float
-    scores_scale: float
 
 
 def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -120,18 +123,11 @@ def _numbers(call: Call) -> DetectionPostprocess:
         options.nms_iou_threshold,
         *(options.y_scale, options.x_scale, options.h_scale, options.w_scale),
         *_scaling(encodings.spec),
-        *_scaling(scores.spec),
     )
 
 
 def _defines(call: Call) -> dict[str, str | int | float]:
-    encodings, scores = (call.input(i).spec for i in (0, 1))
-    macros = {
-        "BYTES_OF_BOXES": is_quantized(encodings),
-        "BYTES_OF_SCORES": is_quantized(scores),
-        "FALLS": is_quantized(scores) and scale_of(scores) < 0,
-        "DECODED": call.options.use_regular_nms,
-    }
+    macros = {"BYTES_OF_BOXES": is_quantized(call.input(0).spec), "DECODED": call.options.use_regular_nms}
     return {name: 1 for name, holds in macros.items() if holds}
 
 
@@ -140,12 +136,18 @@ def _items(share: Chunks) -> int:
 
 
 def _lower(call: Call) -> list[Step]:
-    return _regular(call) if call.options.use_regular_nms else _fast(call)
+    select, scores = _regular if call.options.use_regular_nms else _fast, call.input(1)
+    if not is_quantized(scores.spec):
+        return select(call, scores)
+    size, real = scores.spec.size, Scratch(4 * scores.spec.size)
+    share = chunks(_KERNEL, size, call.target)
+    args = scores, Const(score_table(scores.spec)), real, np.int32(whole_eights(size)), *share.args
+    return [share.launch("real_scores", args, _defines(call)), *select(call, real)]
 
 
-def _fast(call: Call) -> list[Step]:
+def _fast(call: Call, scores: Operand | Scratch) -> list[Step]:
     d, defines = _numbers(call), _defines(call)
-    encodings, scores = call.input(0), call.input(1)
+    encodings = call.input(0)
     share = chunks(_KERNEL, d.boxes, call.target, work=d.classes)
     keys, order, other = (Scratch(_INT_BYTES * d.boxes) for _ in range(3))
     best = Scratch(CANDIDATE_BYTES * d.wanted * _items(share))
@@ -158,9 +160,9 @@ def _fast(call: Call) -> list[Step]:
     ]
 
 
-def _regular(call: Call) -> list[Step]:
+def _regular(call: Call, scores: Operand | Scratch) -> list[Step]:
     d, defines = _numbers(call), _defines(call)
-    encodings, scores = call.input(0), call.input(1)
+    encodings = call.input(0)
     by_box = chunks(_KERNEL, d.boxes, call.target, work=_DECODING)
     by_class = chunks(_KERNEL, d.classes, call.target, work=d.boxes)
     keys, order, other = (Scratch(_INT_BYTES * d.boxes * _items(by_class)) for _ in range(3))

@@ -4,12 +4,12 @@ Formulas: kernels/detection_postprocess.cc. ``fast`` suppression looks at the be
 suppression at every class separately.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.arithmetic.fixed_point import affine, scale_of
+from litecl.interpreter.arithmetic.fixed_point import affine, scale_of, zero_point_of
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
@@ -19,7 +19,7 @@ from litecl.interpreter.ops.non_max_suppression import overlaps
 from litecl.interpreter.ops.quantize import dequantize
 from litecl.interpreter.schema import TensorType
 
-Real = Callable[[Array], Array]
+_EIGHT = 8
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,11 @@ def _best(options: DetectionOptions, corners: Array, scores: Array, most: int) -
     return chosen
 
 
-def _fast(options: DetectionOptions, corners: Array, scores: Array, real: Real) -> tuple[Array, Array, Array]:
+def _fast(options: DetectionOptions, corners: Array, scores: Array) -> tuple[Array, Array, Array]:
     """Return rows of the result, boxes and classes: every selected box with its best classes."""
     wanted = min(options.max_classes_per_detection, options.num_classes)
-    classes = _best_classes(real(scores), wanted)
-    best = real(scores[np.arange(len(scores)), classes[:, 0]])
+    classes = _best_classes(scores, wanted)
+    best = scores[np.arange(len(scores)), classes[:, 0]]
     chosen = np.array(_best(options, corners, best, options.max_detections), np.int64)
     width = options.max_classes_per_detection
     rows = (np.arange(len(chosen))[:, None] * width + np.arange(wanted)).reshape(-1)
@@ -109,56 +109,68 @@ def _partly_sorted(scores: list[float], wanted: int) -> list[int]:
     return heaps.partial_sort(list(range(len(scores))), wanted, lambda a, b: scores[a] > scores[b])
 
 
-def _regular(options: DetectionOptions, corners: Array, scores: Array, real: Real) -> tuple[Array, Array, Array]:
+def _regular(options: DetectionOptions, corners: Array, scores: Array) -> tuple[Array, Array, Array]:
     """Return rows of the result, boxes and classes: the best of all classes' boxes."""
     most = min(options.detections_per_class, options.max_detections)
-    columns = real(scores).T
+    columns = scores.T
     pairs = [(box, kind) for kind, column in enumerate(columns) for box in _best(options, corners, column, most)]
     boxes, kinds = (np.array([pair[i] for pair in pairs], np.int64) for i in (0, 1))
     order = np.argsort(-columns[kinds, boxes], kind="stable")[: options.max_detections]
     return np.arange(len(order)), boxes[order], kinds[order]
 
 
-def _detect(options: DetectionOptions, boxes: Array, scores: Array, anchors: Array, real: Real) -> list[Array]:
+def _detect(options: DetectionOptions, boxes: Array, scores: Array, anchors: Array) -> list[Array]:
     with np.errstate(all="ignore"):
         corners = decode(options, boxes[0], anchors)
     if np.any(corners[:, :2] > corners[:, 2:]):
         raise ModelError("a decoded box has a negative size")
     own = scores[0][:, scores.shape[2] - options.num_classes :]  # without the background
     select = _regular if options.use_regular_nms else _fast
-    rows, positions, kinds = select(options, corners, own, real)
+    rows, positions, kinds = select(options, corners, own)
     count = options.max_detections * options.max_classes_per_detection
     results = [np.zeros((count, 4), np.float32), np.zeros(count, np.float32), np.zeros(count, np.float32)]
-    for result, values in zip(results, (corners[positions], kinds, real(own[positions, kinds])), strict=True):
+    for result, values in zip(results, (corners[positions], kinds, own[positions, kinds]), strict=True):
         result[rows] = values
     detections = len(rows) if options.use_regular_nms else len(np.unique(rows // options.max_classes_per_detection))
     return [*(result[None] for result in results), np.array([detections], np.float32)]
 
 
 def _bind(options: DetectionOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """Order quantized scores as integers; only those that are used become real numbers."""
-    specs = require.present(inputs, 3)
-    boxes, scores, anchors = map(_real, specs)
-    falls = require.is_quantized(specs[1]) and scale_of(specs[1]) < 0
+    boxes, scores, anchors = require.present(inputs, 3)
+    table = score_table(scores) if require.is_quantized(scores) else None
 
     def run(options: DetectionOptions, inputs: Inputs) -> list[Array]:
         encodings, raw, centres = require.arrays(inputs, 3)
-        own, real = (scores(raw), _same) if falls else (raw, scores)
-        return _detect(options, boxes(encodings), own, anchors(centres), real)
+        return _detect(
+            options, _real(encodings, boxes), raw if table is None else _scores(raw, table), _real(centres, anchors)
+        )
 
     return run
 
 
-def _same(x: Array) -> Array:
-    return x
+def _real(x: Array, spec: TensorSpec) -> Array:
+    return dequantize(x, affine(spec)) if require.is_quantized(spec) else x
 
 
-def _real(spec: TensorSpec) -> Real:
-    """Return the conversion of a tensor's elements to real numbers."""
-    if not require.is_quantized(spec):
-        return _same
-    scaling = affine(spec)
-    return lambda x: dequantize(x, scaling)
+def score_table(spec: TensorSpec) -> Array:
+    """Return the numbers that bytes of scores stand for [2, 256]: in whole eights of the tensor, and after them.
+
+    LiteRT's vector instructions (NEON, and SSE in their place) add scale * byte and scale * -zero_point, each rounded.
+    """
+    scale, zero, byte = np.float64(scale_of(spec)), zero_point_of(spec), np.arange(256)
+    with np.errstate(all="ignore"):
+        in_eights = np.float32(scale) * byte.astype(np.float32) + np.float32(scale * -zero)
+        return np.stack([in_eights, np.float32(scale * (byte - zero))])
+
+
+def whole_eights(size: int) -> int:
+    """Return how many of a tensor's elements are in whole eights."""
+    return size // _EIGHT * _EIGHT
+
+
+def _scores(raw: Array, table: Array) -> Array:
+    byte, whole = raw.reshape(-1), whole_eights(raw.size)
+    return np.concatenate([table[0][byte[:whole]], table[1][byte[whole:]]]).reshape(raw.shape)
 
 
 DETECTION_POSTPROCESS = Op(

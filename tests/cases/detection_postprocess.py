@@ -68,4 +68,6 @@ CASES = (
     _quantized("uint8, several classes", max_classes_per_detection=2),
     _quantized("uint8 regular", use_regular_nms=True),
     _quantized("uint8, the largest integer is the lowest score", (-1 / 256, 255)),
+    _quantized("uint8, another zero point", (0.0107, 37)),
+    _quantized("uint8 regular, another zero point", (0.0093, 21), use_regular_nms=True),
 )
