@@ -103,9 +103,10 @@ def test_a_file_that_is_corrupt_or_of_another_version_counts_as_none(content: by
     assert measurement(tmp_path, DEVICE) == FOUND
 
 
-def test_a_file_that_cannot_be_read_or_written_is_no_error(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_no_error_but_one_that_cannot_be_written_is(tmp_path: Path) -> None:
     file_of(tmp_path, DEVICE).mkdir()
-    save(tmp_path, DEVICE, "a device", FOUND)
+    with pytest.raises(OSError, match=file_of(tmp_path, DEVICE).name):
+        save(tmp_path, DEVICE, "a device", FOUND)
     assert load(tmp_path, DEVICE) == Tuning()
 
 
