@@ -65,7 +65,7 @@ def from_keras_model(
         concrete = traced()
     module = _module(concrete)
     module.place = Places(concrete)
-    if keep_source:  # traced without whole layers, whose calls compute nothing
+    if keep_source:  # traced without whole layers, as Keras exports it
         module.source = _source(traced(), module)
     return module
 

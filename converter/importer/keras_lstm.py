@@ -9,6 +9,7 @@ loop of single steps. Here the backend answers with one call of a function marke
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import keras
@@ -78,10 +79,23 @@ def _composite(activation: str, go_backwards: bool) -> Callable[..., Any]:
         f'name: "{LSTM.name}" attr {{ key: "activation" value {{ s: "{activation}" }} }} '
         f'attr {{ key: "go_backwards" value {{ b: {str(bool(go_backwards)).lower()} }} }}'
     )
-    return tf.function(composite_results, experimental_implements=implements, autograph=False)  # type: ignore[no-any-return]
+    layer = partial(computed, activation, go_backwards)
+    return tf.function(layer, experimental_implements=implements, autograph=False)  # type: ignore[no-any-return]
 
 
-def composite_results(x: Any, h: Any, c: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> tuple[Any, Any, Any]:
-    """Return results of the right shapes and types. They are never computed: the converter replaces the call."""
-    sequence = tf.zeros(tf.concat([tf.shape(x)[:2], tf.shape(h)[1:]], 0), x.dtype)
-    return tf.ensure_shape(sequence, (*x.shape[:2], h.shape[1])), tf.zeros_like(h), tf.zeros_like(c)
+def computed(
+    activation: str, go_backwards: bool, x: Any, h: Any, c: Any, kernel: Any, recurrent_kernel: Any, bias: Any
+) -> tuple[Any, Any, Any]:
+    """Compute the layer: the converter replaces a call, but ``tf.vectorized_map`` and gradients transform this body."""
+    act = {"tanh": tf.tanh, "relu": tf.nn.relu}[activation]
+
+    def step(states: Any, x: Any) -> Any:
+        h, c = states
+        i, f, cell, o = tf.split(tf.matmul(x, kernel) + tf.matmul(h, recurrent_kernel) + bias, 4, axis=1)
+        c = tf.sigmoid(f) * c + tf.sigmoid(i) * act(cell)
+        return tf.sigmoid(o) * act(c), c
+
+    steps = tf.transpose(tf.reverse(x, [1]) if go_backwards else x, (1, 0, 2))
+    hs, cs = tf.scan(step, steps, (h, c))
+    sequence = tf.ensure_shape(tf.transpose(hs, (1, 0, 2)), (*x.shape[:2], h.shape[1]))
+    return sequence, tf.ensure_shape(hs[-1], h.shape), tf.ensure_shape(cs[-1], c.shape)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 keras = pytest.importorskip("keras")
+tf = pytest.importorskip("tensorflow")
 
 from ai_edge_litert.interpreter import Interpreter as LiteRT  # noqa: E402
 from ai_edge_litert.interpreter import OpResolverType  # noqa: E402
@@ -72,6 +73,33 @@ def test_stateful_layers_over_an_open_number_of_steps_are_refused() -> None:
     with pytest.raises(ConversionError, match="steps of a stateful layer run in turn"):
         Converter.from_keras_model(model).convert()
     assert Converter.from_keras_model(model, input_shapes={"x": (2, 3, 4, 2)}).convert()
+
+
+@keras.saving.register_keras_serializable("litecl")
+class _AllSteps(L.Layer):  # type: ignore[misc]
+    """Applies a layer to every step at once, by ``tf.vectorized_map``."""
+
+    def __init__(self, layer: Any) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def build(self, shape: Any) -> None:
+        self.layer.build((shape[0], *shape[2:]))
+
+    def compute_output_shape(self, shape: Any) -> Any:
+        return (*shape[:2], self.layer.units)
+
+    def call(self, x: Any) -> Any:
+        steps = tf.transpose(x, (1, 0, 2, 3))
+        rows = tf.vectorized_map(lambda i: self.layer.call(steps[i]), tf.range(tf.shape(steps)[0]))
+        return tf.ensure_shape(tf.transpose(rows, (1, 0, 2)), self.compute_output_shape(x.shape))
+
+
+@pytest.mark.parametrize("options", [{}, {"go_backwards": True}, {"activation": "relu"}], ids=repr)
+def test_an_lstm_that_vectorized_map_rewrites(options: dict[str, Any]) -> None:
+    model = randomise(stack(_AllSteps(L.LSTM(4, **options)), shape=(None, 6, 3)))
+    x = np.random.default_rng(0).standard_normal((3, 5, 6, 3)).astype(np.float32)
+    assert_computes(Converter.from_keras_model(model).convert(), [[x]], [[np.asarray(model(x))]])
 
 
 def _check_in_turn(runtime: Any, model: Any) -> None:
