@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from litecl.interpreter.errors import ConversionError
+
+_OPEN_SIZE = 32  # of other open dimensions, where a layer is tried
 
 _KERAS_CALL = keras.layers.TimeDistributed.call
 
@@ -30,12 +33,33 @@ def _call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any
         return _KERAS_CALL(self, inputs, training=training, mask=mask)
     if any(getattr(each, "stateful", False) for each in self.layer._flatten_layers()):
         raise ConversionError(f"{self.name}: steps of a stateful layer run in turn; give their number (input_shapes)")
+    try:
+        mixes = _mixes_rows(self.layer, inputs)
+    except Exception as error:
+        raise ConversionError(
+            f"{self.name}: its layer could not be tried on 4 rows, open dimensions {_OPEN_SIZE}; give input_shapes: "
+            f"{error!s:.200}"
+        ) from error
+    if mixes:
+        raise ConversionError(
+            f"{self.name}: its layer mixes the rows of a batch; give the number of steps (input_shapes)"
+        )
     options = {"training": training} if self.layer._call_has_training_arg else {}
     if mask is not None and self.layer._call_has_mask_arg:
         options["mask"] = _joined(mask)
     rows = self.layer.call(_joined(inputs), **options)
     result = tf.reshape(rows, tf.concat([tf.shape(inputs)[:2], tf.shape(rows)[1:]], 0))
     return tf.ensure_shape(result, (*inputs.shape[:2], *rows.shape[1:]))
+
+
+def _mixes_rows(layer: Any, inputs: Any) -> bool:
+    """Return whether a layer computes other values for two rows of a batch than for the same rows alone."""
+    shape = [4, *(_OPEN_SIZE if size is None else size for size in inputs.shape[2:])]
+    with tf.init_scope():
+        rows = tf.cast(tf.random.stateless_uniform(shape, (1, 2), maxval=2.0), inputs.dtype)
+        options = {"training": False} if layer._call_has_training_arg else {}
+        together, alone = (layer.call(part, **options).numpy() for part in (rows, rows[:2]))
+    return not np.allclose(together[:2], alone, 1e-3, 1e-4, equal_nan=True)
 
 
 def _joined(x: Any) -> Any:

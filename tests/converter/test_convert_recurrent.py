@@ -75,6 +75,20 @@ def test_stateful_layers_over_an_open_number_of_steps_are_refused() -> None:
     assert Converter.from_keras_model(model, input_shapes={"x": (2, 3, 4, 2)}).convert()
 
 
+@pytest.mark.parametrize("layer", [lambda: L.Softmax(axis=0), lambda: L.Lambda(_centred)], ids=["softmax", "lambda"])
+def test_layers_that_mix_rows_over_an_open_number_of_steps_are_refused(layer: Any) -> None:
+    model = stack(L.TimeDistributed(layer()), shape=(None, 7), name="x")
+    with pytest.raises(ConversionError, match="mixes the rows of a batch; give the number of steps"):
+        Converter.from_keras_model(model).convert()
+    x = np.random.default_rng(0).standard_normal((2, 3, 7)).astype(np.float32)
+    content = Converter.from_keras_model(model, input_shapes={"x": (2, 3, 7)}).convert()
+    assert_computes(content, [[x]], [[np.asarray(model(x))]])
+
+
+def _centred(x: Any) -> Any:
+    return x - keras.ops.mean(x, axis=0, keepdims=True)
+
+
 @keras.saving.register_keras_serializable("litecl")
 class _AllSteps(L.Layer):  # type: ignore[misc]
     """Applies a layer to every step at once, by ``tf.vectorized_map``."""
