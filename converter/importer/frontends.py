@@ -65,7 +65,7 @@ def from_keras_model(
         concrete = traced()
     module = _module(concrete)
     module.place = Places(concrete)
-    if keep_source:  # traced without whole layers, as Keras exports it
+    if keep_source:  # with Keras' own loops: what we compare with shares nothing with ours
         module.source = _source(traced(), module)
     return module
 

@@ -87,7 +87,7 @@ def computed(
     activation: str, go_backwards: bool, x: Any, h: Any, c: Any, kernel: Any, recurrent_kernel: Any, bias: Any
 ) -> tuple[Any, Any, Any]:
     """Compute the layer: the converter replaces a call, but ``tf.vectorized_map`` and gradients transform this body."""
-    act = {"tanh": tf.tanh, "relu": tf.nn.relu}[activation]
+    act = getattr(tf.nn, activation)
 
     def step(states: Any, x: Any) -> Any:
         h, c = states

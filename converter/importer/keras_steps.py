@@ -1,6 +1,7 @@
 """Traces Keras 3's TimeDistributed layers over an open number of steps.
 
-Keras 3.15 itself, in a graph, then computes as many steps as the batch has rows.
+Keras 3.15 itself, in a graph, then computes as many steps as the batch has rows. Here the steps are joined with the
+batch's rows, which is right only for layers that compute each row alone: others are refused.
 """
 
 from collections.abc import Iterator
@@ -42,7 +43,8 @@ def _call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any
         ) from error
     if mixes:
         raise ConversionError(
-            f"{self.name}: its layer mixes the rows of a batch; give the number of steps (input_shapes)"
+            f"{self.name}: its layer mixes the rows of a batch, or draws at random; give the number of steps "
+            "(input_shapes)"
         )
     options = {"training": training} if self.layer._call_has_training_arg else {}
     if mask is not None and self.layer._call_has_mask_arg:
@@ -53,13 +55,17 @@ def _call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any
 
 
 def _mixes_rows(layer: Any, inputs: Any) -> bool:
-    """Return whether a layer computes other values for two rows of a batch than for the same rows alone."""
+    """Return whether a layer computes other values for the middle rows of a batch than for these rows alone."""
     shape = [4, *(_OPEN_SIZE if size is None else size for size in inputs.shape[2:])]
-    with tf.init_scope():
-        rows = tf.cast(tf.random.stateless_uniform(shape, (1, 2), maxval=2.0), inputs.dtype)
+    with tf.init_scope(), keras.StatelessScope():
+        rows = tf.random.stateless_uniform(shape, (1, 2), maxval=2.0)
+        rows = tf.cast(rows if inputs.dtype.is_floating else tf.floor(rows), inputs.dtype)
         options = {"training": False} if layer._call_has_training_arg else {}
-        together, alone = (layer.call(part, **options).numpy() for part in (rows, rows[:2]))
-    return not np.allclose(together[:2], alone, 1e-3, 1e-4, equal_nan=True)
+        together, alone = (layer.call(part, **options).numpy() for part in (rows, rows[1:3]))
+    if together.shape[1:] != alone.shape[1:] or len(together) != 4:
+        return True
+    size = min(1.0, float(np.abs(together).max(initial=0)))  # small values are compared as exactly as large ones
+    return not np.allclose(together[1:3], alone, 1e-3, 1e-4 * size, equal_nan=True)
 
 
 def _joined(x: Any) -> Any:

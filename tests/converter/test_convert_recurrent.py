@@ -75,18 +75,61 @@ def test_stateful_layers_over_an_open_number_of_steps_are_refused() -> None:
     assert Converter.from_keras_model(model, input_shapes={"x": (2, 3, 4, 2)}).convert()
 
 
-@pytest.mark.parametrize("layer", [lambda: L.Softmax(axis=0), lambda: L.Lambda(_centred)], ids=["softmax", "lambda"])
+_MIXING = {
+    "softmax": lambda: L.Softmax(axis=0),
+    "less the mean": lambda: L.Lambda(lambda x: x - keras.ops.mean(x, axis=0, keepdims=True)),
+    "less the first": lambda: L.Lambda(lambda x: x - x[:1]),
+    "less the last": lambda: L.Lambda(lambda x: x - x[-1:]),
+    "sums so far": lambda: L.Lambda(lambda x: keras.ops.cumsum(x, axis=0)),
+    "small": lambda: L.Lambda(lambda x: 1e-6 * (x - x[:1])),
+}
+
+
+@pytest.mark.parametrize("layer", _MIXING.values(), ids=_MIXING)
 def test_layers_that_mix_rows_over_an_open_number_of_steps_are_refused(layer: Any) -> None:
     model = stack(L.TimeDistributed(layer()), shape=(None, 7), name="x")
-    with pytest.raises(ConversionError, match="mixes the rows of a batch; give the number of steps"):
+    with pytest.raises(
+        ConversionError, match="mixes the rows of a batch, or draws at random; give the number of steps"
+    ):
         Converter.from_keras_model(model).convert()
     x = np.random.default_rng(0).standard_normal((2, 3, 7)).astype(np.float32)
     content = Converter.from_keras_model(model, input_shapes={"x": (2, 3, 7)}).convert()
     assert_computes(content, [[x]], [[np.asarray(model(x))]])
 
 
-def _centred(x: Any) -> Any:
-    return x - keras.ops.mean(x, axis=0, keepdims=True)
+@pytest.mark.parametrize("dtype", ["int32", "bool"])
+def test_integers_whose_rows_a_layer_mixes(dtype: str) -> None:
+    layer = L.Lambda(lambda x: keras.ops.cast(x, "float32") - keras.ops.cast(x[:1], "float32"))
+    model = stack(L.TimeDistributed(layer), shape=(None, 7), name="x", dtype=dtype)
+    with pytest.raises(ConversionError, match="mixes the rows"):
+        Converter.from_keras_model(model).convert()
+
+
+class _Noisy(L.Layer):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.seeds = keras.random.SeedGenerator(3)
+
+    def compute_output_shape(self, shape: Any) -> Any:
+        return shape
+
+    def call(self, x: Any) -> Any:
+        return x + keras.random.normal(keras.ops.shape(x), seed=self.seeds)
+
+
+def test_trying_a_layer_leaves_its_random_state() -> None:
+    layer = _Noisy()
+    model = stack(L.TimeDistributed(layer), shape=(None, 7), name="x")
+    before = np.asarray(layer.seeds.state)
+    with pytest.raises(ConversionError, match="draws at random"):
+        Converter.from_keras_model(model).convert()
+    assert (np.asarray(layer.seeds.state) == before).all()
+
+
+def test_a_layer_too_large_to_be_tried() -> None:
+    model = stack(L.TimeDistributed(stack(L.Conv1D(2, 40), shape=(None, 3))), shape=(None, None, 3), name="x")
+    with pytest.raises(ConversionError, match="could not be tried on 4 rows, open dimensions 32; give input_shapes"):
+        Converter.from_keras_model(model).convert()
 
 
 @keras.saving.register_keras_serializable("litecl")
