@@ -24,21 +24,28 @@ inline intv combine(intv x, intv y, const Scales s) {
     return clamp_int(scaled_sum((x & 0xffff) | y << 16, s), s.least, s.most);
 }
 
-#if VW == 16 && defined(LITECL_NATIVE) && (defined(VNNI) || defined(MULTIPLY_PAIRS))
+#if defined(LITECL_NATIVE) && (defined(VNNI) || defined(MULTIPLY_PAIRS)) && (VW == 16 || VW == 8 && defined(__AVX2__))
 #define TWICE (2 * VW)
 typedef T Bytes __attribute__((vector_size(TWICE), aligned(1)));
 
-// Combines TWICE elements. Words are interleaved in parts of 16 bytes, and narrowing puts the sums back in order.
+// PART(n): of each 16 bytes of two vectors of words, four words from n on, interleaved. PACKED puts sums back in order.
+#define PART(n, i) n + (i), TWICE + n + (i), n + (i) + 1, TWICE + n + (i) + 1, \
+    n + (i) + 2, TWICE + n + (i) + 2, n + (i) + 3, TWICE + n + (i) + 3
+#if VW == 16
+#define INTERLEAVED(n) PART(n, 0), PART(n, 8), PART(n, 16), PART(n, 24)
+#define PACKED __builtin_ia32_packssdw512
+#else
+#define INTERLEAVED(n) PART(n, 0), PART(n, 8)
+#define PACKED __builtin_ia32_packssdw256
+#endif
+
+// Combines TWICE elements.
 inline void combine_twice(__global T *out, __global const T *x, __global const T *y, const Scales s) {
     const words_of_intv a = __builtin_convertvector(*(__global const Bytes *)x, words_of_intv);
     const words_of_intv b = __builtin_convertvector(*(__global const Bytes *)y, words_of_intv);
-#define INTERLEAVED(n)                                                                                            \
-    __builtin_shufflevector(a, b, n, 32 + n, 1 + n, 33 + n, 2 + n, 34 + n, 3 + n, 35 + n, 8 + n, 40 + n, 9 + n,   \
-                            41 + n, 10 + n, 42 + n, 11 + n, 43 + n, 16 + n, 48 + n, 17 + n, 49 + n, 18 + n,       \
-                            50 + n, 19 + n, 51 + n, 24 + n, 56 + n, 25 + n, 57 + n, 26 + n, 58 + n, 27 + n, 59 + n)
-    const intv first = scaled_sum(__builtin_astype(INTERLEAVED(0), intv), s);
-    const intv second = scaled_sum(__builtin_astype(INTERLEAVED(4), intv), s);
-    words_of_intv sums = __builtin_ia32_packssdw512(first, second);
+    const intv first = AS_INTV(__builtin_shufflevector(a, b, INTERLEAVED(0)));
+    const intv second = AS_INTV(__builtin_shufflevector(a, b, INTERLEAVED(4)));
+    words_of_intv sums = PACKED(scaled_sum(first, s), scaled_sum(second, s));
     sums = __builtin_elementwise_max(sums, (words_of_intv)((short)s.least - (words_of_intv){}));
     sums = __builtin_elementwise_min(sums, (words_of_intv)((short)s.most - (words_of_intv){}));
     *(__global Bytes *)out = __builtin_convertvector(sums, Bytes);
