@@ -12,7 +12,8 @@ from litecl.interpreter.file.reader import content_of
 from litecl.perf.environment import machine
 from litecl.verify.children import End, Message, in_threads, serve
 from litecl.where import specimens
-from litecl.where.observe import Seen, unseen
+from litecl.where.observe import unseen
+from litecl.where.seen import Seen
 from litecl.where.table import Record, Runtime, recorded
 
 _MODULE = "litecl.where.worker"
