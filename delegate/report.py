@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 def summary(error: BaseException) -> str:
-    """Summarize an error in one line: its first line, and the first error line of a build log."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    named = next((line.strip() for line in lines[1:] if "error:" in line), "")
-    return f"{lines[0]} {named}".strip()
+    """Summarize an error in one line: its first line, and the first error line of a build log, or its first line."""
+    first, *log = str(error).splitlines() or [type(error).__name__]
+    written = [line.strip() for line in log if line.strip()]
+    named = next((line for line in written if "error:" in line), written[0] if written and first.endswith(":") else "")
+    return f"{first} {named}".strip().removesuffix(":")
 
 
 @dataclass(frozen=True)

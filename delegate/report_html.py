@@ -13,11 +13,11 @@ def html(report: Any) -> str:  # a DelegationReport, whose module imports this o
     """Return a report as HTML: a summary, warnings, regions, nodes on the CPU with reasons, and every node."""
     cost = report.counters
     head = (
-        f"{report.claimed} of {counted(len(report.nodes), 'node')} in {counted(len(report.partitions), 'region')} on "
+        f"{report.claimed} of {counted(len(report.nodes), 'node')} in {counted(len(report.partitions), 'partition')} on "
         f"{report.placed}; built in {report.build_s:.2f} s, {counted(report.cache_hits, 'program')} from the cache"
     )
     invoke = (
-        f"last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'wait')}, "
+        f"last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'host sync')}, "
         f"{_size(cost.bytes_to_device)} to the device, {_size(cost.bytes_to_host)} to the host, "
         f"{_size(cost.bytes_on_device)} on the device; {_size(cost.bytes_given)} from a call's arguments, "
         f"{_size(cost.bytes_returned)} to its results"
@@ -32,7 +32,7 @@ def html(report: Any) -> str:  # a DelegationReport, whose module imports this o
     )
 
 
-_REGION = ("region", "nodes", "launches", "arena", "constants", "operations", "runs as", "loops", "kernels")
+_REGION = ("partition", "nodes", "launches", "arena", "constants", "operations", "runs as", "loops", "kernels")
 _NODE = ("node", "operator", "where", "reason", "kernels", "inputs", "outputs")
 
 
@@ -50,7 +50,7 @@ def _nodes(title: str, rows: Sequence[Any]) -> str:
 
 
 def _node(row: Any) -> Sequence[object]:
-    where = "CPU" if not row.claimed else "device" if row.partition is None else f"region {row.partition}"
+    where = "CPU" if not row.claimed else "device" if row.partition is None else f"partition {row.partition}"
     tensors = ("\n".join(map(_tensor, each)) for each in (row.inputs, row.outputs))
     return f"{row.subgraph}:{row.node}", row.op, where, row.reason, ", ".join(row.kernels), *tensors
 

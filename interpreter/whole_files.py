@@ -40,6 +40,8 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         is_new = isinstance(error.filename, str | Path) and TEMPORARY.fullmatch(Path(error.filename).name)
+        if error.strerror is None:  # numpy's own have a text alone, which a name would replace
+            error.strerror = str(error)
         if error.filename is None or is_new:
             error.filename = str(path)
             del error.filename2  # which None would print as "-> None"

@@ -26,7 +26,8 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.perf.feeds import labels, random_inputs
 from litecl.where.measure import PACKAGES, Measured, measure
-from litecl.where.observe import CLOSE, apart, run
+from litecl.where.observe import apart, run
+from litecl.where.seen import CLOSE
 
 _HEADING = "## In other programs\n"
 _TEXT = """

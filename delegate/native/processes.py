@@ -77,10 +77,8 @@ class _Running:
         if self.process.returncode == 0 and not self.left:
             return False
         messages = self.log.read_text(errors="replace", encoding="utf-8")[:_MOST_CHARACTERS]
-        code = self.process.returncode
-        ended = f"ended by signal {-code}" if code < 0 else f"exit status {code}"
         source = self.left[0].source if self.left else "the compiler"
-        raise KernelBuildError(f"{source}: the compiler failed ({ended}):\n{messages}")
+        raise _failure(source, self.process.returncode, messages)
 
 
 def shares(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -122,8 +120,14 @@ def run(command: Sequence[str]) -> tuple[str, str]:
         if process.returncode is None:
             end(process)
     if process.returncode:
-        raise KernelBuildError(f"{' '.join(command)}:\n{err}")
+        raise _failure(" ".join(command), process.returncode, err)
     return out, err
+
+
+def _failure(what: str, code: int, messages: str) -> KernelBuildError:
+    """Return the error of a compiler that ended with this return code of ``subprocess``."""
+    ended = f"ended by signal {-code}" if code < 0 else f"exit status {code}"
+    return KernelBuildError(f"{what}: the compiler failed ({ended}):\n{messages}")
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:

@@ -212,6 +212,11 @@ def test_a_compiler_of_the_users(tmp_path: Path) -> None:
         prepared(CHAIN, compiler=old, strict=True, cache_dir=None)
     with pytest.raises(DelegateError, match="compiler is for the processor itself"):
         prepared(CHAIN, compiler=path, device="pocl", strict=True)
+    other = tmp_path / "no-clang"
+    other.write_text("#!/bin/sh\necho 'unknown option -dM' >&2\nexit 2\n")
+    other.chmod(0o755)
+    reason = prepared(CHAIN, compiler=other, cache_dir=None).delegation_report().nodes[0].reason
+    assert reason.endswith("the compiler failed (exit status 2): unknown option -dM")
 
 
 def _hanging(path: Path, *, after: int) -> Path:

@@ -81,7 +81,7 @@ def test_nodes_have_tensors_and_kernels() -> None:
 def test_a_notebook_shows_all_of_it() -> None:
     report = reported(deny_ops=["NEG"])
     text = Text(report._repr_html_()).text
-    for part in ("2 of 3 nodes in 1 region", "denied by deny_ops", "main_in0 FLOAT32[2,5], 40 B", report.device):
+    for part in ("2 of 3 nodes in 1 partition", "denied by deny_ops", "main_in0 FLOAT32[2,5], 40 B", report.device):
         assert part in text
     assert "script" not in report._repr_html_()
 

@@ -98,6 +98,8 @@ def test_a_pipe_and_a_device_are_written_and_stay(tmp_path: Path) -> None:
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
     with pytest.raises(OSError, match=r"'/dev/full'$"):
         put("/dev/full", b"more")
+    with pytest.raises(OSError, match=r"cannot be sought.*'/dev/null'$"), whole_file(Path("/dev/null")):
+        raise OSError("it cannot be sought")  # as numpy says: without a number
     code = "from litecl.interpreter.whole_files import put; put('/dev/stdout', b'told')"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"told"
 

@@ -76,6 +76,9 @@ def test_a_folder_has_no_name_of_a_file(path: Path, capsys: pytest.CaptureFixtur
         (f"bisect {path} -o {tmp_path}/bisect.html", f"a page: --page {tmp_path}/bisect.html"),
         (f"run {path} -o {tmp_path}/out.npy", "out.npy is the name of a file, expected a folder"),
         (f"sample {tmp_path}/model.tflite", "model.tflite is the name of a file, expected a folder"),
+        (f"run {path} -o -", "expected a folder, got '-'; './-' is one"),  # elsewhere it is stdout
+        ("sample -", "expected a folder, got '-'"),
+        (f"run {path} --output=", "expected a folder, got ''"),  # a shell's variable that is not set
     ):
         assert said in _error(capsys, *command.split())["message"]
     (tmp_path / "out.npy").mkdir()
@@ -128,6 +131,9 @@ def test_a_missing_image_is_missing(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "--rows" in failure(
         capsys, "run", tmp_path / "model.tflite", "--inputs", tmp_path / "images.npz", "-o", tmp_path / "out"
     )
+    flags = "--inputs", tmp_path / "images.npz", "--rows", "-o", tmp_path / "out"
+    told = failure(capsys, "run", tmp_path / "model.tflite", *flags)
+    assert "got an archive of ['image']; np.save('rows.npy', np.load('images.npz')['image'])" in told
 
 
 def test_a_source_to_convert_that_is_none(

@@ -94,6 +94,15 @@ def test_version_and_help_import_no_model(capsys: pytest.CaptureFixture[str]) ->
 
 
 @as_itself
+def test_a_commands_help_imports_nothing_that_only_its_work_needs() -> None:
+    script = "import sys\nfrom litecl.cli import main\nfor name in sys.argv[1:]:\n"
+    script += "    try: main([name, '--help'])\n    except SystemExit: pass\n"
+    script += "print(sorted({'litecl.converter.lower', 'litecl.random_graphs', 'pyopencl'} & {*sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", script, *parser.helps()], capture_output=True, text=True)
+    assert done.stdout.endswith("[]\n"), done
+
+
+@as_itself
 @pytest.mark.parametrize("words", [["run", "x.tflite", "--input", "x.npy"], ["inspect", "x.tflite"], ["devices"]])
 def test_commands_import_nothing_for_others(words: list[str], path: Path, tmp_path: Path) -> None:
     """Models are converted, and random inputs drawn, by other commands."""

@@ -10,8 +10,8 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -28,13 +28,14 @@ from litecl.interpreter.op import ControlOp, Op
 from litecl.perf.devices import device_rows
 from litecl.perf.environment import described, plain
 from litecl.report import verified
-from litecl.verify import children, coverage, goldens, supervise, waivers
+from litecl.verify import children, coverage, goldens, waivers
 from litecl.verify.catalogue import catalogue, named_cases, quick_cases, selected
 from litecl.verify.check import edge_of
-from litecl.verify.children import serve
+from litecl.verify.children import in_threads, serve
 from litecl.verify.document import sentence
+from litecl.verify.judge import Settings
 from litecl.verify.record import CRASHED, FAIL, NOT_RUN, PASS, REFUSED, SLOWER, TIMEOUT, Result, Row, load
-from litecl.verify.supervise import Plan, Run, Task, devices_of, verify_device
+from litecl.verify.supervise import Plan, devices_of, verify_device
 from litecl.verify.waivers import Waiver
 from support import all_cases
 
@@ -277,18 +278,20 @@ def test_every_row_has_a_status() -> None:
     assert not row.counts and replace(row, status=FAIL).counts and not replace(row, status=REFUSED).counts
 
 
-def test_an_interrupt_ends_the_workers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not after all their checks."""
-    ended, waited = threading.Event(), list[bool]()
-    run = Run(Task(lambda names: {}), Plan(jobs=2), lambda: None)
+def test_an_interrupt_ends_the_workers_and_starts_no_more(tmp_path: Path) -> None:
+    """Neither for work that would go on, nor for work that waits; and not after all their checks."""
+    began, stop, starts = threading.Event(), threading.Event(), list[str]()
+    request = {"checks": [*catalogue()][:20], "settings": asdict(Settings(0, str(tmp_path)))}
 
-    def batch(checks: Sequence[Any]) -> None:
-        if not checks:
-            raise KeyboardInterrupt
-        waited.append(ended.wait(20))
+    def interrupted() -> None:
+        assert began.wait(60)
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(supervise, "end_all", ended.set)
-    monkeypatch.setattr(run, "batch", batch)
+    def work() -> None:
+        for _ in range(5):
+            starts.append("a worker")
+            serve(request, 60, lambda message: began.set(), stop=stop)
+
     with pytest.raises(KeyboardInterrupt):
-        run.all([[], [*catalogue()][:1]], lambda: None)
-    assert waited == [True] and run.stopped
+        in_threads([interrupted, work, work], 2, stop)
+    assert len(starts) <= 4  # each work's second is refused

@@ -28,7 +28,8 @@ from litecl.verify.catalogue import named_cases
 from litecl.where import edgetpu, page, places, specimens, table
 from litecl.where.kinds import Kind, kind_of, type_of
 from litecl.where.making import observed
-from litecl.where.observe import Seen, observe
+from litecl.where.observe import observe
+from litecl.where.seen import Seen, model_of
 from litecl.where.table import (
     DIFFERS,
     LEFT,
@@ -231,7 +232,7 @@ def test_nodes_of_subgraphs_are_cut_out() -> None:
     assert [(s.name, s.node.op.name) for s in cut] == [
         ("a#0", "WHILE"), ("a#1/0", "LESS"), ("a#2/0", "ADD"), ("a#2/1", "ADD"), ("a#2/2", "TANH")
     ]  # fmt: skip
-    assert {specimens.model_of(s.name) for s in cut} == {"a"}
+    assert {model_of(s.name) for s in cut} == {"a"}
     assert len([*specimens.draws(cut[0], 3)]) == 1  # other inputs may never end the loop
 
 

@@ -11,8 +11,8 @@ from litecl.interpreter.file.reader import read
 from litecl.where import specimens, table
 from litecl.where.making import observed
 from litecl.where.measure import Measured, measure
-from litecl.where.observe import Seen
 from litecl.where.places import Place, where
+from litecl.where.seen import Seen
 from litecl.where.table import LEFT, PLACED, REFUSES, SAME, UNKNOWN, Verdict
 from support.shared import model_file
 

@@ -57,7 +57,11 @@ def model_file(text: str) -> Path | str:
 
 
 def folder(text: str) -> Path:
-    """Parse the path of a folder, which need not exist. A file of that name, or a file's name, is an error at once."""
+    """Parse the path of a folder, which need not exist. A file of that name, or a file's name, is an error at once, and
+    so are "-", which elsewhere is stdout, and "", of a shell's variable that is not set.
+    """
+    if text in ("", "-"):
+        raise argparse.ArgumentTypeError(f"expected a folder, got {text!r}; {f'./{text}'!r} is one")
     if Path(text).suffix.lower() in _FILES and not Path(text).exists():
         raise argparse.ArgumentTypeError(f"{text} is the name of a file, expected a folder")
     if Path(text).exists() and not Path(text).is_dir():

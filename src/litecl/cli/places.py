@@ -1,7 +1,7 @@
 """What runtimes do with a model's nodes, for ``litecl where`` and ``litecl convert --check``."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.table import Table as RichTable
@@ -9,9 +9,11 @@ from rich.table import Table as RichTable
 from litecl.cli.command import progress
 from litecl.cli.tables import line, lines, number, table, titled
 from litecl.interpreter.errors import ModelError
-from litecl.where.measure import Measured, measure
 from litecl.where.places import Place, runtimes_of
 from litecl.where.table import Table
+
+if TYPE_CHECKING:
+    from litecl.where.measure import Measured
 
 _MOST = 4  # nodes to name
 _SHORT = {"tflm": "tflite_micro"}
@@ -52,8 +54,10 @@ def notes(places: Sequence[Place], names: Sequence[str]) -> list[RenderableType]
     return [titled(title, view)] if rows else []
 
 
-def measured(content: bytes, names: Sequence[str], seed: int, timeout_s: float) -> list[Measured]:
+def measured(content: bytes, names: Sequence[str], seed: int, timeout_s: float) -> list["Measured"]:
     """Run a model in runtimes, those that are installed."""
+    from litecl.where.measure import measure
+
     results = []
     with progress("measuring", len(names)) as tick:
         for name in names:
@@ -62,7 +66,7 @@ def measured(content: bytes, names: Sequence[str], seed: int, timeout_s: float) 
     return results
 
 
-def measured_view(measured: Sequence[Measured]) -> RichTable:
+def measured_view(measured: Sequence["Measured"]) -> RichTable:
     """Return what runtimes did with a whole model."""
     view = table("runtime", "output", "differing", "steps", "relative", "remark")
     for one in measured:

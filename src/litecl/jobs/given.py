@@ -225,7 +225,7 @@ def _require_shape(value: Array, label: str, detail: Details) -> None:
 def _npy(path: Path, label: str, detail: Details, media: Media) -> Array:
     with opened(path, "a .npy file") as value:
         if not isinstance(value, np.ndarray):
-            raise ModelError(f"{path}: expected one array (.npy), got an archive of several")
+            raise ModelError(f"{path}: expected one array (.npy), got an archive of {[*value]}")
         return value
 
 

@@ -205,7 +205,10 @@ def _predictor(model: str, options: tuple[tuple[str, Any], ...]) -> Predictor:
 def _mapped(file: str) -> Array:
     with opened(file, "a .npy file", mmap_mode="r") as value:
         if not isinstance(value, np.ndarray):
-            raise ModelError(f"{file}: expected one array (.npy), got an archive of several")
+            saved = f"np.save('rows.npy', np.load({Path(file).name!r})[{next(iter(value), '')!r}])"
+            raise ModelError(
+                f"{file}: expected one array (.npy), got an archive of {[*value]}; {saved} writes such a file"
+            )
         return value
 
 

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 _WORKER = "litecl.verify.worker"
 _START_S = 60.0  # extra patience while a worker imports
@@ -24,6 +25,7 @@ _PYTHONS_OWN = ("Fatal Python error", "File ", "Thread ", "Current thread", "Ext
 _LIVE: set["subprocess.Popen[str]"] = set()
 
 Message = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -34,19 +36,41 @@ class End:
     timed_out: bool = False
 
 
+class Stopped(Exception):
+    """Raised in a thread that would go on with another worker when all are to end."""
+
+
+def in_threads(work: Sequence[Callable[[], T]], jobs: int, stop: threading.Event) -> list[T]:
+    """Do work in threads, so many at a time, and return its results. Whatever is raised ends all workers, and the work.
+
+    stop: what the work gives to ``serve``.
+    """
+    with ThreadPoolExecutor(jobs) as pool:  # which waits for its threads, whatever is raised
+        try:
+            return [done.result() for done in [pool.submit(each) for each in work]]
+        except BaseException:
+            stop.set()
+            for process in [*_LIVE]:  # which don't receive Ctrl-C
+                _end(process)
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
 def serve(
     request: Message,
     timeout_s: float,
     hear: Callable[[Message], None],
     env: Mapping[str, str] | None = None,
     module: str = _WORKER,
+    stop: threading.Event | None = None,
 ) -> End:
     """Have a worker serve a request.
 
     timeout_s: how long it may stay silent; longer while it prepares a check, which compiles programs. hear: called with
-    each message. env: environment variables in addition to this process's. module: the module that it runs.
+    each message. env: environment variables in addition to this process's. module: the module that it runs. stop: that
+    of ``in_threads``; once it is set, raises Stopped.
     """
-    with _worker(request, env, module) as (process, messages, errors):
+    with _worker(request, env, module, stop) as (process, messages, errors):
         patience_s = timeout_s + _START_S
         while True:
             try:
@@ -77,7 +101,7 @@ def _next(messages: "queue.Queue[Message | None]", patience_s: float) -> Message
 
 @contextmanager
 def _worker(
-    request: Message, env: Mapping[str, str] | None, module: str
+    request: Message, env: Mapping[str, str] | None, module: str, stop: threading.Event | None
 ) -> Iterator[tuple["subprocess.Popen[str]", "queue.Queue[Message | None]", IO[str]]]:
     """Start a worker in its own session, and kill the whole session at the end."""
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
@@ -96,6 +120,8 @@ def _worker(
         listener = threading.Thread(target=_listen, args=(process.stdout, messages), daemon=True)
         listener.start()
         try:
+            if stop is not None and stop.is_set():  # asked after the process is among those that ``in_threads`` ends
+                raise Stopped
             with suppress(BrokenPipeError):  # the worker has already died
                 process.stdin.write(json.dumps(request) + "\n")
                 process.stdin.flush()
@@ -144,9 +170,3 @@ def _last_words(errors: IO[str]) -> str:
     own = [line for line in lines if not line.startswith(_PYTHONS_OWN)]
     words = " | ".join(own[-_STDERR_LINES:])
     return f": {words[:300]}" if words else ""
-
-
-def end_all() -> None:
-    """Kill all workers, which don't receive Ctrl-C."""
-    for process in list(_LIVE):
-        _end(process)

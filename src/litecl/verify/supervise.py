@@ -5,14 +5,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from litecl.interpreter.numbers import Numbers
 from litecl.verify.check import Check
-from litecl.verify.children import End, Message, end_all, serve
+from litecl.verify.children import End, Message, in_threads, serve
 from litecl.verify.judge import Settings
 from litecl.verify.record import BAD, CRASHED, NOT_RUN, TIMEOUT, DeviceResult, Row, row
 
@@ -96,26 +96,19 @@ class Run:
     tick: Tick
     rows: dict[str, Row] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    stopped: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
     _deaths: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def all(self, batches: Sequence[Sequence[Check]], then: Callable[[], None]) -> None:
         """Run batches in parallel, then call ``then``. Ends all workers if interrupted."""
-        with ThreadPoolExecutor(self.plan.jobs) as pool:  # which waits for its threads, whatever is raised
-            try:
-                for done in [pool.submit(self.batch, batch) for batch in batches]:
-                    done.result()
-                then()
-            except BaseException:
-                self.stopped = True
-                end_all()
-                raise
+        in_threads([partial(self.batch, batch) for batch in batches], self.plan.jobs, self.stop)
+        then()
 
     def batch(self, checks: Sequence[Check]) -> None:
         """Run checks, starting another worker whenever one dies."""
         left = list(checks)
-        while left and not self.stopped:
+        while left:
             left, skipped = self._may_run(left)
             for check, reason in skipped:
                 self._done(_row_of(check, NOT_RUN, reason))
@@ -148,7 +141,7 @@ class Run:
                 self._done(row(message["row"]), quiet=quiet)
 
         request = self.task.request([check.name for check in checks])
-        heard.end = serve(request, self.plan.timeout_s, hear, self.task.env, self.task.module)
+        heard.end = serve(request, self.plan.timeout_s, hear, self.task.env, self.task.module, self.stop)
         if heard.end.how and heard.current is not None:
             check = next(check for check in checks if check.name == heard.current)
             status = TIMEOUT if heard.end.timed_out else CRASHED

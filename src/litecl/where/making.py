@@ -1,17 +1,19 @@
 """Runs specimens on a runtime in processes that may die, and makes its records."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.reader import content_of
 from litecl.perf.environment import machine
-from litecl.verify.children import End, Message, serve
+from litecl.verify.children import End, Message, in_threads, serve
 from litecl.where import specimens
-from litecl.where.observe import Seen, unseen
+from litecl.where.observe import unseen
+from litecl.where.seen import Seen
 from litecl.where.table import Record, Runtime, recorded
 
 _MODULE = "litecl.where.worker"
@@ -51,16 +53,23 @@ def records(
 ) -> tuple[Runtime, dict[str, Record]]:
     """Run specimens on a runtime; return it and its records by kind. Raises LiteclError if it doesn't load."""
     facts = described(name, timeout_s)
-    with ThreadPoolExecutor(jobs) as pool:
-        parts = [pool.submit(observed, name, names[i::jobs], timeout_s, tick) for i in range(jobs)]
-        seen = [one for part in parts for one in part.result()]
+    stop = Event()
+    parts = in_threads(
+        [partial(observed, name, names[i::jobs], timeout_s, tick, stop) for i in range(jobs)], jobs, stop
+    )
+    seen = [one for part in parts for one in part]
     today = datetime.now(UTC).date().isoformat()
     runtime = Runtime(name, facts["platform"], facts["driver"], today, machine()["processor"], len(seen))
     return runtime, recorded(sorted(seen, key=lambda one: one[0].name))
 
 
-def observed(name: str, names: Sequence[str], timeout_s: float, tick: Tick) -> list[tuple[Seen, bool]]:
-    """Run specimens one after another, in a new process after each death; return each, and whether it died of it."""
+def observed(
+    name: str, names: Sequence[str], timeout_s: float, tick: Tick, stop: Event | None = None
+) -> list[tuple[Seen, bool]]:
+    """Run specimens one after another, in a new process after each death; return each, and whether it died of it.
+
+    stop: as for ``serve``.
+    """
     seen: list[tuple[Seen, bool]] = []
     left = list(names)
     while left:
@@ -76,7 +85,7 @@ def observed(name: str, names: Sequence[str], timeout_s: float, tick: Tick) -> l
                     seen.append((Seen(**message["seen"]), False))
                 tick()
 
-        end: End = serve({"runtime": name, "specimens": left}, timeout_s, hear, module=_MODULE)
+        end: End = serve({"runtime": name, "specimens": left}, timeout_s, hear, module=_MODULE, stop=stop)
         left = left[done:]
         if not left:
             break

@@ -1,7 +1,7 @@
 """Runs a model of one node on a runtime, several times, and compares it with litecl's interpreter."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import outputs_of
 from litecl.where.kinds import WITH_OTHERS
+from litecl.where.seen import CLOSE, Seen
 from litecl.where.specimens import Specimen, draws
 
-CLOSE = 1e-4  # relative difference of floats that counts as rounding; longer sums round more than those of cases
 _DRAWS = 60
 _POWERS = range(6, 24)  # of two, bytes
 _INFINITE = 1e9  # JSON has no infinity
@@ -27,34 +27,6 @@ _NUMBERS = 3000  # compared in a specimen, after which no more inputs are drawn
 
 class Unfed(LiteclError):
     """Raised when a runtime takes no inputs of this type."""
-
-
-@dataclass
-class Seen:
-    """What a runtime did with a specimen.
-
-    kind: of its node; version: of the operator. refused: its message; None if it ran. numbers: compared; differing: of
-    these. steps: the largest difference of integers; relative: of floats, relative to the largest magnitude. wrong: a
-    difference that isn't a number: another shape, infinities, or results that change from run to run. special: whether
-    its inputs or results have NaN, infinities, or numbers near the limits of their type. npu: whether a compiler places
-    it on its NPU; False for the CPU, then refused says why.
-    """
-
-    name: str
-    kind: str
-    version: int
-    refused: str | None = None
-    numbers: int = 0
-    differing: int = 0
-    steps: float = 0.0
-    relative: float = 0.0
-    wrong: str = ""
-    special: bool = False
-    npu: bool | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)
 
 
 def unseen(specimen: Specimen) -> Seen:

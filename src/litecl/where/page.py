@@ -8,7 +8,7 @@ from pathlib import Path
 from litecl.where import edgetpu
 from litecl.where.kinds import Kind, type_of
 from litecl.where.measure import PACKAGES
-from litecl.where.observe import CLOSE
+from litecl.where.seen import CLOSE
 from litecl.where.table import FAR, FEWEST, Record, Table, shipped
 
 _INDICES = ("int32", "int64")

@@ -14,7 +14,6 @@ import numpy as np
 from litecl.bisection.cut import body, cut
 from litecl.comparison import is_float
 from litecl.conformance.catalogue import catalogue
-from litecl.converter.versions import version_of
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.reader import read
@@ -23,6 +22,7 @@ from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, Tenso
 from litecl.perf.arithmetic import multiply_adds
 from litecl.perf.feeds import prepare, random_inputs
 from litecl.where.kinds import WITH_OTHERS, Kind, kind_of
+from litecl.where.seen import model_of
 
 _MOST_MULTIPLY_ADDS = 20_000_000  # of a node cut out of a model: the reference takes seconds for more
 _MOST_ELEMENTS = 2_000_000  # of its tensors together
@@ -66,6 +66,8 @@ def of_cases() -> Iterator[str]:
 
 def of_case(name: str) -> Specimen:
     """Return a case of one operator by its name, at the version that its operands and options need."""
+    from litecl.converter.versions import version_of  # the converter takes longer to import than all of `litecl where`
+
     check = catalogue()[name]
     model = check.model()
     graph = model.subgraphs[0]
@@ -111,12 +113,6 @@ def _of_first(model: Model, name: str, seed: int) -> Iterator[Specimen]:
             continue
         if part.inputs and all(t in values for t in part.inputs) and not _is_large(part.model):
             yield Specimen(f"{name}{number}", part.model, [values[t] for t in part.inputs])
-
-
-def model_of(name: str) -> str:
-    """Return the model out of which a specimen of this name was cut; "" for a case."""
-    model, _, number = name.rpartition("#")
-    return model if number.replace("/", "").isdecimal() else ""
 
 
 def _value(runtime: Any, tensor: int) -> Array | None:

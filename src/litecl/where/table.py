@@ -13,8 +13,7 @@ from litecl.interpreter.errors import ModelError, brief
 from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import put_text
 from litecl.where.kinds import CALLERS, WITH_OTHERS, Kind
-from litecl.where.observe import CLOSE, Seen
-from litecl.where.specimens import model_of
+from litecl.where.seen import CLOSE, Seen, model_of
 
 SCHEMA = 1
 KIND = "litecl where"

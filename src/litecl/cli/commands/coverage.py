@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -12,9 +13,9 @@ from litecl.cli.command import Output
 from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import lines, table
 from litecl.interpreter.whole_files import put_text
-from litecl.report.board import board
-from litecl.verify import coverage
-from litecl.verify.record import load
+
+if TYPE_CHECKING:
+    from litecl.verify.coverage import Row
 
 HELP = "list operators, their types, and verification results of devices"
 EXAMPLES = """\
@@ -46,25 +47,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Output:
     """List the operators."""
+    from litecl.report.board import board
+    from litecl.verify import coverage  # which imports the converter
+    from litecl.verify.record import load
+
     results = [load(path) for path in args.results]
     rows = coverage.rows(results)
     if args.output is not None:
         as_page = bool(results) and args.output.suffix.lower() == ".html"
         put_text(args.output, board(results) if as_page else coverage.markdown(rows))
     data = {"operators": [asdict(row) for row in rows], "missing": coverage.missing()}
-    return Output(data, [_operators(rows), _refusals(rows)])
-
-
-def _operators(rows: Sequence[coverage.Row]) -> RenderableType:
-    """Return a table of operators and where they run with which types."""
     devices = coverage.devices_of(rows)
     view = table(*coverage.COLUMNS, *devices)
     for row in rows:
         view.add_row(*coverage.cells(row, devices))
-    return view
+    return Output(data, [view, _refusals(rows)])
 
 
-def _refusals(rows: Sequence[coverage.Row]) -> RenderableType:
+def _refusals(rows: Sequence["Row"]) -> RenderableType:
     view = table("operator", "left to the CPU")
     for row in rows:
         if row.refused:

@@ -16,9 +16,6 @@ from litecl.cli.command import Output, count, folder, numbers_argument, numbers_
 from litecl.cli.outputs import OutputFile
 from litecl.cli.places import full_name
 from litecl.cli.tables import table
-from litecl.conformance import catalogue as conformance
-from litecl.conformance.kit import Kit
-from litecl.conformance.worker import folder_of
 from litecl.interpreter.errors import DeviceNotFound, LiteclError, ModelFileNotFound
 from litecl.perf.environment import cores, header, machine
 from litecl.report import verified
@@ -28,7 +25,6 @@ from litecl.verify.document import Table as Shown
 from litecl.verify.document import sentence, tables
 from litecl.verify.record import KIND, DeviceResult, Result
 from litecl.verify.supervise import Plan, devices_of, verify_device
-from litecl.where import making, specimens
 from litecl.where.table import Table
 from litecl.where.table import read as read_table
 from litecl.where.table import write as write_table
@@ -164,6 +160,8 @@ def run(args: argparse.Namespace) -> Output:
 
 def _table(args: argparse.Namespace) -> Output:
     """Write a table of what runtimes do with each kind of node."""
+    from litecl.where import making, specimens
+
     if args.table is None or not args.runtime:
         raise LiteclError("--table and --models: expected --table FILE and --runtime NAME, as in the examples")
     given = vars(args) | {"numbers": args.numbers != "reference"}
@@ -203,6 +201,8 @@ def _checks(args: argparse.Namespace) -> tuple[Check, ...]:
     ops = [op for op in args.ops.split(",") if op]
     if not _of_runtimes(args):
         return catalogue.selected(ops, quick=args.quick, only=args.replay)
+    from litecl.conformance import catalogue as conformance  # half a second
+
     graphs = _GRAPHS[args.quick] if args.graphs is None else args.graphs
     return conformance.selected(ops, quick=args.quick, only=args.replay, graphs=graphs, seed=args.seed)
 
@@ -216,6 +216,8 @@ def _devices(args: argparse.Namespace, checks: Sequence[Check], plan: Plan) -> t
 
 
 def _runtimes(args: argparse.Namespace, checks: Sequence[Check], plan: Plan) -> tuple[list[DeviceResult], str]:
+    from litecl.conformance.kit import Kit
+
     numbers = {} if args.numbers == "reference" else {"numbers": args.numbers}
     kits = [Kit({"name": name, **numbers}, plan, _folder(args, name)) for name in args.runtime]
     kits += [Kit({"command": line, **numbers}, plan, _folder(args, line)) for line in args.programs]
@@ -226,6 +228,8 @@ def _runtimes(args: argparse.Namespace, checks: Sequence[Check], plan: Plan) -> 
 
 
 def _folder(args: argparse.Namespace, runtime: str) -> Path | None:
+    from litecl.conformance.worker import folder_of
+
     return None if args.cases is None else Path(args.cases) / folder_of(runtime)
 
 
