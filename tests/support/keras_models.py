@@ -1,4 +1,4 @@
-"""Small Keras models with random weights, one for everything that the converter has a rule for."""
+"""Small Keras models with random weights, one for each rule of the converter."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def _undilated(model: Any) -> Any:
 
 
 def randomise(model: Any, seed: int = 1) -> Any:
-    """Gives a model weights that tell every channel from every other, and statistics that are not neutral."""
+    """Give a model weights that distinguish all channels, and statistics that aren't neutral."""
     random = np.random.default_rng(seed)
     for weight in model.weights:
         if not str(weight.dtype).startswith("float"):
