@@ -19,8 +19,9 @@ from litecl.cli.tables import table
 from litecl.conformance import catalogue as conformance
 from litecl.conformance.kit import Kit
 from litecl.conformance.worker import folder_of
+from litecl.delegate.native.processors import processors
 from litecl.interpreter.errors import DeviceNotFound, LiteclError, ModelFileNotFound
-from litecl.perf.environment import cores, header, machine
+from litecl.perf.environment import header, machine
 from litecl.report import verified
 from litecl.verify import catalogue, waivers
 from litecl.verify.check import Check
@@ -129,7 +130,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs",
         type=positive,
-        default=min(_MOST_JOBS, cores()),
+        default=min(_MOST_JOBS, processors()),
         metavar="N",
         help="processes to run at a time (default: cores, at most 4)",
     )
