@@ -78,6 +78,12 @@ def feeds(model: Any, batch: int, seed: int = 0, length: int = 5) -> list[Array]
     ]
 
 
+def outputs(model: Any, values: Sequence[Array]) -> list[Array]:
+    """Return Keras' outputs, in the model's order."""
+    structure = keras.tree.pack_sequence_as(model.input, [keras.ops.convert_to_tensor(value) for value in values])
+    return [np.asarray(y) for y in keras.tree.flatten(model(structure, training=False))]
+
+
 def _sequence(*layers: Any) -> Callable[[], Any]:
     return lambda: stack(*layers, shape=(6, 3))
 
