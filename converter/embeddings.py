@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from litecl.interpreter.graph import Node, Subgraph, TensorSpec
+from litecl.converter.tensors import Tensors
+from litecl.interpreter.graph import Node, Subgraph
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.gather import GATHER, GatherOptions
@@ -19,12 +20,12 @@ from litecl.interpreter.schema import TensorType
 
 def with_embeddings(graph: Subgraph) -> Subgraph:
     """Replace GATHERs of constant rows, with indices of known shape, by EMBEDDING_LOOKUPs."""
-    tensors = list(graph.tensors)
+    tensors = Tensors(graph.tensors)
     nodes = [new for node in graph.nodes for new in _lookup(tensors, node)]
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
 
 
-def _lookup(tensors: list[TensorSpec], node: Node) -> Iterator[Node]:
+def _lookup(tensors: Tensors, node: Node) -> Iterator[Node]:
     if node.op is not GATHER or not _takes_rows(tensors, node):
         yield node
         return
@@ -34,13 +35,13 @@ def _lookup(tensors: list[TensorSpec], node: Node) -> Iterator[Node]:
         yield Node(EMBEDDING_LOOKUP, (ids, table), (output,), NoOptions())
         return
     count = int(np.prod(shape))
-    flat, rows = (_push(tensors, index, to) for index, to in ((ids, (count,)), (output, (count, width))))
+    flat, rows = (_rows(tensors, index, to) for index, to in ((ids, (count,)), (output, (count, width))))
     yield _reshape(tensors, ids, flat)
     yield Node(EMBEDDING_LOOKUP, (flat, table), (rows,), NoOptions())
     yield _reshape(tensors, rows, output)
 
 
-def _takes_rows(tensors: list[TensorSpec], node: Node) -> bool:
+def _takes_rows(tensors: Tensors, node: Node) -> bool:
     table, ids = (tensors[index] for index in node.inputs)
     return (
         node.options == GatherOptions()
@@ -53,13 +54,13 @@ def _takes_rows(tensors: list[TensorSpec], node: Node) -> bool:
     )
 
 
-def _reshape(tensors: list[TensorSpec], x: int, y: int) -> Node:
+def _reshape(tensors: Tensors, x: int, y: int) -> Node:
     shape = tensors[y].static_shape
-    tensors.append(TensorSpec(TensorType.INT32, (len(shape),), f"{tensors[y].name}/shape", np.array(shape, np.int32)))
-    return Node(RESHAPE, (x, len(tensors) - 1), (y,), ReshapeOptions(shape))
+    operand = tensors.constant(f"{tensors[y].name}/shape", np.array(shape, np.int32))
+    return Node(RESHAPE, (x, operand), (y,), ReshapeOptions(shape))
 
 
-def _push(tensors: list[TensorSpec], like: int, shape: tuple[int, ...]) -> int:
+def _rows(tensors: Tensors, like: int, shape: tuple[int, ...]) -> int:
     """Add a tensor like another one, flattened to rows."""
-    tensors.append(replace(tensors[like], shape=shape, name=f"{tensors[like].name}/rows", data=None, quantization=None))
-    return len(tensors) - 1
+    spec = tensors[like]
+    return tensors.push(replace(spec, shape=shape, name=f"{spec.name}/rows", data=None, quantization=None))

@@ -12,7 +12,7 @@ from litecl.converter.graph import Node as SourceNode
 from litecl.converter.lower.tables import is_hashed, options_of
 from litecl.converter.open_sizes import with_shapes
 from litecl.converter.records import Dims, Grid, Table, Variable
-from litecl.converter.versions import version_of
+from litecl.converter.tensors import Tensors
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Quantization, Signature, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.ops.control import CALL_ONCE, IF, WHILE, CallOnceOptions, IfOptions, WhileOptions
@@ -92,7 +92,7 @@ class _Emitter:
     def __init__(self, program: _Program, function: Function) -> None:
         self._program = program
         self._function = function
-        self._tensors: list[TensorSpec] = []
+        self._tensors = Tensors()
         self._indices: dict[Value, int] = {}
         self._constants: dict[Hashable, int] = {}
         self._names: dict[str, int] = {}
@@ -143,7 +143,7 @@ class _Emitter:
         name = self._unique(name)
         shape = None if value.shape is None else tuple(1 if d is None else d for d in value.shape)
         signature = None if value.shape is None or None not in value.shape else _signature(value.shape)
-        self._tensors.append(
+        self._indices[value] = self._tensors.push(
             TensorSpec(
                 value.type,
                 shape,
@@ -154,7 +154,6 @@ class _Emitter:
                 is_variable=value.is_state,
             )
         )
-        self._indices[value] = len(self._tensors) - 1
         return self._indices[value]
 
 
@@ -172,9 +171,4 @@ def _signature(shape: Dims) -> tuple[int, ...]:
 
 
 def _with_versions(subgraph: Subgraph) -> Subgraph:
-    tensors = subgraph.tensors
-    nodes = tuple(
-        replace(node, version=version_of(node, [None if t == ABSENT else tensors[t] for t in node.inputs]))
-        for node in subgraph.nodes
-    )
-    return replace(subgraph, nodes=nodes)
+    return replace(subgraph, nodes=tuple(map(Tensors(subgraph.tensors).versioned, subgraph.nodes)))

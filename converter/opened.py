@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.converter.versions import version_of
+from litecl.converter.tensors import Tensors
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
@@ -90,7 +90,7 @@ class _Opening:
 
     def __init__(self, a: Subgraph, b: Subgraph) -> None:
         self._a, self._b = a, b
-        self.specs = list(a.tensors)
+        self.specs = Tensors(a.tensors)
         self.nodes: list[Node] = []
         self.other: dict[int, int] = {ABSENT: ABSENT}
         for pair in zip(a.inputs, b.inputs, strict=True):
@@ -171,16 +171,14 @@ class _Opening:
 
     def _node_of(self, op: Op, inputs: Sequence[int], options: Any, length: int, name: str) -> int:
         result = self._push(TensorSpec(TensorType.INT32, (length,), name))
-        node = Node(op, tuple(inputs), (result,), options)
-        self.nodes.append(replace(node, version=version_of(node, [self.specs[t] for t in inputs])))
+        self.nodes.append(self.specs.versioned(Node(op, tuple(inputs), (result,), options)))
         return result
 
     def _constant(self, data: Array, name: str) -> int:
         return self._push(TensorSpec(TensorType.INT32, data.shape, name, data))
 
     def _push(self, spec: TensorSpec) -> int:
-        self.specs.append(replace(spec, name=f"{spec.name}/open{len(self.specs)}"))
-        return len(self.specs) - 1
+        return self.specs.push(replace(spec, name=f"{spec.name}/open{len(self.specs)}"))
 
     def _reads_alike(self, pair: _Pair) -> bool:
         """Return whether both nodes read constants or corresponding tensors."""

@@ -288,11 +288,6 @@ def others(folder: Path) -> list[str]:
     return []
 
 
-def earlier(folder: Path) -> list[Path]:
-    """Return the programs that litecl 0.1 kept directly in the user's folder, recognized by their names and seals."""
-    return [path for path in files(folder) if path.name.endswith(".bin") and read_sealed(path) is not None]
-
-
 def tidy(folder: Path, most_bytes: int) -> None:
     """Trim a folder after adding to it, at most once an hour: there may be many files to look at."""
     marker, last_s = folder / _TIDIED, 0.0

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any
 
 from litecl.delegate import DelegationReport
+from litecl.delegate.native.processors import processors
 from litecl.delegate.tuning import Tiled
 from litecl.interpreter import Interpreter
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 from litecl.interpreter.numbers import Numbers
 from litecl.perf.contenders import Contender, Refusal, litecl, start, start_peer
-from litecl.perf.environment import cores
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, steps
 from litecl.perf.intervals import ratio
 from litecl.perf.peers import PEERS
@@ -143,7 +143,7 @@ def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, ti
 
 def peers(content: bytes, inputs: Mapping[str, Array], options: BenchOptions) -> list[Contender | Refusal]:
     """Start every peer with one thread and with as many as litecl may use. Raises MissingExtra for a missing one."""
-    counts = sorted({1, options.num_threads or cores()})
+    counts = sorted({1, options.num_threads or processors()})
     return [start_peer(name, n, content, inputs) for name in options.against for n in counts]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.perf.environment import cores
+from litecl.delegate.native.processors import processors
 from litecl.perf.timing import Stats
 
 _BUSY = 0.25  # of the cores, by the load average before measuring
@@ -22,9 +22,9 @@ def load() -> float | None:
 
 def busy(load_before: float | None) -> tuple[str, ...]:
     """Return a warning if other processes kept the machine busy before measuring."""
-    if load_before is None or load_before <= _BUSY * cores():
+    if load_before is None or load_before <= _BUSY * processors():
         return ()
-    return (f"load was already {load_before:.1f} on {cores()} cores",)
+    return (f"load was already {load_before:.1f} on {processors()} cores",)
 
 
 def outliers(times_ms: Sequence[float]) -> int:

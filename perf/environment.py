@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 import litecl
+from litecl.delegate.native.processors import processors
 from litecl.interpreter.errors import ModelError, brief
 from litecl.perf.devices import device_rows, index_of
+from litecl.perf.doubts import load
 
 SCHEMA = 1
 _PACKAGES = ("pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "flatbuffers")
@@ -32,14 +34,9 @@ def machine() -> dict[str, Any]:
         "system": platform.platform(),
         "machine": platform.machine(),
         "processor": _processor(),
-        "cores": cores(),
+        "cores": processors(),
         "variables": {k: v for k, v in sorted(os.environ.items()) if k.startswith(_VARIABLES)},
     }
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def header(kind: str) -> dict[str, Any]:
@@ -49,7 +46,7 @@ def header(kind: str) -> dict[str, Any]:
         "kind": kind,
         "command": shlex.join(["litecl", *sys.argv[1:]]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine() | {"load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None},
+        "machine": machine() | {"load": load()},
     }
 
 

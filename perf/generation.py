@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.native.processors import processors
 from litecl.generate import parts
 from litecl.generate.model import LanguageModel, requires
 from litecl.generate.runners import Caches
@@ -19,7 +20,6 @@ from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
-from litecl.perf.environment import cores
 from litecl.perf.peer_runner import PeerRunner
 from litecl.perf.timing import PAUSE_S, Stats, Tick, no_tick
 
@@ -96,7 +96,7 @@ def measure(path: Path, options: GenerationOptions, tick: Tick = no_tick) -> Gen
     threads = options.delegate.get("num_threads")
     models = {("litecl", threads): ours}
     if options.against is not None:
-        for number in sorted({1, threads or cores()}):
+        for number in sorted({1, threads or processors()}):
             models[options.against, number] = _peer(bundle, options.against, number)
     timed = _Timed(models, options)
     for _ in range(options.rounds + 1):  # the first round warms up: drivers finish compiling, and caches fill

@@ -24,10 +24,10 @@ from rich.table import Table
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.devices import choose
+from litecl.delegate.native.processors import processors
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.perf.contenders import Contender, start_peer
-from litecl.perf.environment import cores
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, random_inputs
 from litecl.perf.models import layers
 from litecl.perf.peak import flops
@@ -173,7 +173,7 @@ def machine() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else platform.processor() or platform.machine()}, {cores()} cores"
+    return f"{names[0] if names else platform.processor() or platform.machine()}, {processors()} cores"
 
 
 def kernels() -> str:

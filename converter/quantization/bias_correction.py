@@ -10,6 +10,7 @@ from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.rules import RULES, Rule
 from litecl.converter.quantization.scales import channels, dequantize, integers
 from litecl.converter.quantization.watch import After, Runner
+from litecl.converter.tensors import Tensors
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph
 from litecl.interpreter.op import Op
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
@@ -97,14 +98,13 @@ def _looks(graph: Subgraph, layers: Mapping[int, _Errors]) -> After:
 
 
 def _corrected(graph: Subgraph, layers: Mapping[int, _Errors]) -> Subgraph:
-    tensors, nodes = list(graph.tensors), list(graph.nodes)
+    tensors, nodes = Tensors(graph.tensors), list(graph.nodes)
     for number, layer in layers.items():
         position = RULES[layer.node.op].bias
         assert position is not None
         spec = tensors[layer.node.inputs[position]]
         assert spec.data is not None
-        tensors.append(replace(spec, data=(spec.data + layer.mean).astype(np.float32)))
         inputs = [*layer.node.inputs]
-        inputs[position] = len(tensors) - 1
+        inputs[position] = tensors.push(replace(spec, data=(spec.data + layer.mean).astype(np.float32)))
         nodes[number] = replace(layer.node, inputs=tuple(inputs))
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))

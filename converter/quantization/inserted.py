@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.converter.quantization.rotation import hadamard
 from litecl.converter.quantization.scales import given
-from litecl.converter.versions import version_of
+from litecl.converter.tensors import Tensors
 from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.binary import MUL, MulOptions
@@ -23,7 +23,7 @@ class Inserted:
 
     def __init__(self, graph: Subgraph) -> None:
         self._graph = graph
-        self.tensors = list(graph.tensors)
+        self.tensors = Tensors(graph.tensors)
         self.nodes = list(graph.nodes)
         self._before: dict[int, list[Node]] = {}
         self._after: dict[int, list[Node]] = {}
@@ -43,7 +43,7 @@ class Inserted:
         node, inputs = self.nodes[number], list(self.nodes[number].inputs)
         source = self._sources.get(inputs[position], inputs[position])
         if (source, kind) not in self._replaced:
-            self._replaced[source, kind] = self._push(replace(spec, name=f"{spec.name}/{kind}"))
+            self._replaced[source, kind] = self.tensors.push(replace(spec, name=f"{spec.name}/{kind}"))
             self._sources[self._replaced[source, kind]] = source
         inputs[position] = self._replaced[source, kind]
         self.nodes[number] = replace(node, inputs=tuple(inputs))
@@ -61,7 +61,7 @@ class Inserted:
         key = (node.inputs[0], size, custom)
         if key not in self._rotated:
             spec = self.tensors[node.inputs[0]]
-            self._rotated[key] = self._push(replace(spec, name=f"{spec.name}/rotated{size}"))
+            self._rotated[key] = self.tensors.push(replace(spec, name=f"{spec.name}/rotated{size}"))
             self._before.setdefault(number, []).extend(self._rotation(key[0], self._rotated[key], size, custom))
         self.nodes[number] = replace(node, inputs=(self._rotated[key], *node.inputs[1:]))
 
@@ -69,7 +69,7 @@ class Inserted:
         """Rotate a node's result."""
         node, (result,) = self.nodes[number], self.nodes[number].outputs
         spec = self.tensors[result]
-        inner = self._push(replace(spec, name=f"{spec.name}/rotated{size}"))
+        inner = self.tensors.push(replace(spec, name=f"{spec.name}/rotated{size}"))
         self._after.setdefault(number, []).extend(self._rotation(inner, result, size, custom))
         self.nodes[number] = replace(node, outputs=(inner,))
 
@@ -77,8 +77,8 @@ class Inserted:
         """Multiply the first operand that these nodes (in order) share by a factor per channel."""
         source = self.nodes[numbers[0]].inputs[0]
         spec = self.tensors[source]
-        by = self._push(TensorSpec(TensorType.FLOAT32, factors.shape, f"{spec.name}/factors{numbers[0]}", factors))
-        product = self._push(replace(spec, name=f"{spec.name}/scaled{numbers[0]}"))
+        by = self.tensors.constant(f"{spec.name}/factors{numbers[0]}", factors)
+        product = self.tensors.push(replace(spec, name=f"{spec.name}/scaled{numbers[0]}"))
         self._before.setdefault(numbers[0], []).append(self._node(MUL, (source, by), product, MulOptions()))
         for number in numbers:
             self.nodes[number] = replace(self.nodes[number], inputs=(product, *self.nodes[number].inputs[1:]))
@@ -121,7 +121,7 @@ class Inserted:
         signature = None if spec.shape_signature is None else (-1, size)
         flat = replace(spec, shape=(spec.size // size, size), shape_signature=signature)
         blocks, product = (
-            self._push(replace(flat, name=f"{spec.name}/{kind}{target}")) for kind in ("blocks", "product")
+            self.tensors.push(replace(flat, name=f"{spec.name}/{kind}{target}")) for kind in ("blocks", "product")
         )
         dims = spec.shape_signature or spec.static_shape
         return [
@@ -138,24 +138,16 @@ class Inserted:
         if size not in self._matrices:
             signs = np.sign(hadamard(size)).astype(np.int8)
             by = given(float(hadamard(size)[0, 0]), 0)
-            stored = self._push(TensorSpec(TensorType.INT2, signs.shape, f"hadamard{size}", signs, by))
-            wide = self._push(TensorSpec(TensorType.FLOAT32, signs.shape, f"hadamard{size}/float32"))
+            stored = self.tensors.push(TensorSpec(TensorType.INT2, signs.shape, f"hadamard{size}", signs, by))
+            wide = self.tensors.push(TensorSpec(TensorType.FLOAT32, signs.shape, f"hadamard{size}/float32"))
             self._first.append(self._node(DEQUANTIZE, (stored,), wide, NoOptions()))
             self._matrices[size] = wide
         return self._matrices[size]
 
     def _shared(self, name: str, data: Array) -> int:
         if name not in self._constants:
-            self._constants[name] = self._push(TensorSpec(TensorType.of(data.dtype), data.shape, name, data))
+            self._constants[name] = self.tensors.constant(name, data)
         return self._constants[name]
 
     def _node(self, op: Op, inputs: tuple[int, ...], output: int, options: object) -> Node:
-        node = Node(op, inputs, (output,), options)
-        if op.custom:
-            return node
-        specs = [None if t == ABSENT else self.tensors[t] for t in inputs]
-        return replace(node, version=version_of(node, specs))
-
-    def _push(self, spec: TensorSpec) -> int:
-        self.tensors.append(spec)
-        return len(self.tensors) - 1
+        return self.tensors.versioned(Node(op, inputs, (output,), options))

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from litecl.converter.versions import version_of
+from litecl.converter.tensors import Tensors
 from litecl.interpreter.arithmetic import quantized_unary
-from litecl.interpreter.graph import Array, Model, Node, Shape, Subgraph, TensorSpec
+from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.integers import BYTES
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, DIV, AddOptions, DivOptions
@@ -81,34 +81,34 @@ def without_softsigns(model: Model) -> Model:
 
 
 def _expanded(graph: Subgraph) -> Subgraph:
-    tensors = list(graph.tensors)
+    tensors = Tensors(graph.tensors)
     nodes = [new for node in graph.nodes for new in (_parts(tensors, node) if node.op is SOFTSIGN else (node,))]
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
 
 
-def _parts(tensors: list[TensorSpec], node: Node) -> Iterator[Node]:
+def _parts(tensors: Tensors, node: Node) -> Iterator[Node]:
     (x,), (y,) = node.inputs, node.outputs
     for part in (_looked_up if tensors[x].type == TensorType.INT8 else _computed)(tensors, x, y):
-        yield replace(part, version=version_of(part, [tensors[t] for t in part.inputs]))
+        yield tensors.versioned(part)
 
 
-def _computed(tensors: list[TensorSpec], x: int, y: int) -> Iterator[Node]:
-    one = _constant(tensors, f"{tensors[y].name}/one", np.float32(1))
+def _computed(tensors: Tensors, x: int, y: int) -> Iterator[Node]:
+    one = tensors.constant(f"{tensors[y].name}/one", np.float32(1))
     size, total = (_like(tensors, tensors[x], f"{tensors[y].name}/{name}") for name in ("abs", "divisor"))
     yield Node(ABS, (x,), (size,), NoOptions())
     yield Node(ADD, (size, one), (total,), AddOptions())
     yield Node(DIV, (x, total), (y,), DivOptions())
 
 
-def _looked_up(tensors: list[TensorSpec], x: int, y: int) -> Iterator[Node]:
+def _looked_up(tensors: Tensors, x: int, y: int) -> Iterator[Node]:
     codes, shape = np.arange(-128, 128, dtype=np.int8), (256,)
     spec = replace(tensors[y], name=f"{tensors[y].name}/table", shape=shape, shape_signature=())
     assert SOFTSIGN.bind is not None
     kernel = SOFTSIGN.bind(NoOptions(), [replace(tensors[x], shape=shape)], [spec])
     assert kernel is not None
     (entries,) = kernel(NoOptions(), [codes])
-    table = _pushed(tensors, replace(spec, data=entries))
-    first = _constant(tensors, f"{spec.name}/first", np.int32(128))
+    table = tensors.push(replace(spec, data=entries))
+    first = tensors.constant(f"{spec.name}/first", np.int32(128))
     number = replace(tensors[x], type=TensorType.INT32, quantization=None)
     signed, index = (_like(tensors, number, f"{spec.name}/{name}") for name in ("signed", "place"))
     yield Node(CAST, (x,), (signed,), CastOptions(TensorType.INT8, TensorType.INT32))
@@ -116,15 +116,5 @@ def _looked_up(tensors: list[TensorSpec], x: int, y: int) -> Iterator[Node]:
     yield Node(GATHER, (table, index), (y,), GatherOptions())
 
 
-def _like(tensors: list[TensorSpec], spec: TensorSpec, name: str) -> int:
-    return _pushed(tensors, replace(spec, name=name, data=None))
-
-
-def _constant(tensors: list[TensorSpec], name: str, value: np.generic) -> int:
-    shape: Shape = ()
-    return _pushed(tensors, TensorSpec(TensorType.of(value.dtype), shape, name, np.asarray(value)))
-
-
-def _pushed(tensors: list[TensorSpec], spec: TensorSpec) -> int:
-    tensors.append(spec)
-    return len(tensors) - 1
+def _like(tensors: Tensors, spec: TensorSpec, name: str) -> int:
+    return tensors.push(replace(spec, name=name, data=None))

@@ -15,6 +15,7 @@ from litecl.converter.quantization.groups import Scales
 from litecl.converter.quantization.limits import LIMITS, limit
 from litecl.converter.quantization.rules import Rule
 from litecl.converter.quantization.scales import Affine, bias, given, integers
+from litecl.converter.tensors import Tensors
 from litecl.converter.versions import version_of
 from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
@@ -79,7 +80,7 @@ class _Rewrite:
         self._known, self._form = known, Format(axis=0 if per_channel else None)
         self._cells = chosen.cells
         self._memories = {cell.memory for cell in chosen.cells.values()}
-        self._tensors = list(graph.tensors)
+        self._tensors = Tensors(graph.tensors)
         self._nodes: list[Node] = []
         self._numbers: dict[int, int] = {}
         self._stored: dict[int, int] = {}  # float tensors that also exist as integers, in their producers' scales
@@ -168,13 +169,13 @@ class _Rewrite:
     def _intermediates(self, number: int, node: Node) -> tuple[int, ...]:
         """Return the intermediate tensors of a quantized LSTM node; of other nodes, those they have."""
         hidden = self._tensors[node.outputs[0]].quantization if number in self._cells else None
-        return node.intermediates if hidden is None else tuple(map(self._push, intermediates(hidden)))
+        return node.intermediates if hidden is None else tuple(map(self._tensors.push, intermediates(hidden)))
 
     def _append(self, number: int, node: Node) -> None:
         self._numbers[number] = len(self._nodes)
-        specs = [None if t == ABSENT else self._tensors[t] for t in node.inputs]
+        lowest = self._tensors.versioned(node)
         known = isinstance(node.op, Op) and node.op.custom
-        self._nodes.append(node if known else replace(node, version=max(node.version, version_of(node, specs))))
+        self._nodes.append(node if known or node.version > lowest.version else lowest)
 
     def _operands(self, number: int, node: Node, rule: Rule) -> tuple[int, ...]:
         inputs = list(node.inputs)
@@ -264,12 +265,12 @@ class _Rewrite:
         spec = self._graph.tensors[node.inputs[position]]
         assert spec.data is not None
         data = limit(spec.data, float(scale.scale[0]), LIMITS[node.op][position])
-        return self._push(integers(replace(spec, data=data), scale, self._type))
+        return self._tensors.push(integers(replace(spec, data=data), scale, self._type))
 
     def _kept(self, tensor: int, spec: TensorSpec, scale: Affine, symmetric: bool) -> int:
         key = (tensor, spec.type, _key(scale), symmetric)
         if key not in self._constants:
-            self._constants[key] = self._push(spec)
+            self._constants[key] = self._tensors.push(spec)
         return self._constants[key]
 
     def _integer(self, tensor: int, scale: Affine) -> int:
@@ -278,16 +279,12 @@ class _Rewrite:
     def _new(self, tensor: int, type_: TensorType, scale: Affine) -> int:
         spec = self._graph.tensors[tensor]
         name = f"{spec.name}/{type_.name.lower()}"
-        return self._push(replace(spec, type=type_, quantization=scale, name=name))
-
-    def _push(self, spec: TensorSpec) -> int:
-        self._tensors.append(spec)
-        return len(self._tensors) - 1
+        return self._tensors.push(replace(spec, type=type_, quantization=scale, name=name))
 
     def _convert(self, op: Op, source: int, target: int) -> None:
         node = Node(op, (source,), (target,), NoOptions())
-        specs = [self._tensors[source], self._tensors[target]]
-        self._nodes.append(replace(node, version=version_of(node, specs)))
+        ends = [self._tensors[source], self._tensors[target]]  # QUANTIZE's version depends on its result's type too
+        self._nodes.append(replace(node, version=version_of(node, ends)))
 
     def finished(self, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Rewritten:
         """Return the subgraph without unused tensors."""

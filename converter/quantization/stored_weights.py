@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from litecl.converter.quantization.formats import Format
-from litecl.converter.versions import version_of
+from litecl.converter.tensors import Tensors
 from litecl.interpreter.errors import ConversionError
-from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
+from litecl.interpreter.graph import Node, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.gather import GATHER
 from litecl.interpreter.ops.quantize import DEQUANTIZE
@@ -74,7 +74,7 @@ def _activation(node: Node) -> Any:
 class _Rewrite:
     def __init__(self, graph: Subgraph, uses: Uses, store: Store, outputs: Mapping[int, Format]) -> None:
         self._graph, self._uses, self._store, self._outputs = graph, uses, store, outputs
-        self._tensors = list(graph.tensors)
+        self._tensors = Tensors(graph.tensors)
         self._stored: dict[tuple[int, Format], int] = {}
         self._wide: dict[tuple[int, Format], int] = {}
         self._free = self._replaced()
@@ -106,22 +106,22 @@ class _Rewrite:
         elif any(use.form.block for use in uses.values()) and _activation(node) in _ACTIVATIONS:
             yield from self._activated(replace(node, inputs=tuple(inputs)))
         else:
-            yield self._versioned(replace(node, inputs=tuple(inputs)))
+            yield self._tensors.versioned(replace(node, inputs=tuple(inputs)))
 
     def _gathered(self, node: Node) -> Iterator[Node]:
         (output,) = node.outputs
         spec, table = self._tensors[output], self._tensors[node.inputs[0]]
         name = f"{spec.name}/{table.type.name.lower()}"
-        narrow = self._push(replace(spec, type=table.type, quantization=table.quantization, name=name))
-        yield self._versioned(replace(node, outputs=(narrow,)))
+        narrow = self._tensors.push(replace(spec, type=table.type, quantization=table.quantization, name=name))
+        yield self._tensors.versioned(replace(node, outputs=(narrow,)))
         yield self._node(DEQUANTIZE, (narrow,), (output,))
 
     def _activated(self, node: Node) -> Iterator[Node]:
         """Yield a node and its activation: LiteRT's own blockwise kernels don't apply a fused one."""
         (output,) = node.outputs
-        inner = self._push(replace(self._tensors[output], name=f"{self._tensors[output].name}/linear"))
+        inner = self._tensors.push(replace(self._tensors[output], name=f"{self._tensors[output].name}/linear"))
         options = replace(node.options, fused_activation_function=ActivationFunctionType.NONE)
-        yield self._versioned(replace(node, outputs=(inner,), options=options))
+        yield self._tensors.versioned(replace(node, outputs=(inner,), options=options))
         yield self._node(_ACTIVATIONS[_activation(node)], (inner,), (output,))
 
     def _narrow(self, tensor: int, form: Format) -> int:
@@ -133,7 +133,8 @@ class _Rewrite:
                 self._tensors[tensor] = spec
                 self._stored[tensor, form] = tensor
             else:
-                self._stored[tensor, form] = self._push(replace(spec, name=f"{spec.name}/{spec.type.name.lower()}"))
+                name = f"{spec.name}/{spec.type.name.lower()}"
+                self._stored[tensor, form] = self._tensors.push(replace(spec, name=name))
         return self._stored[tensor, form]
 
     def _widened(self, tensor: int, form: Format) -> int:
@@ -141,16 +142,8 @@ class _Rewrite:
             self._narrow(tensor, form)
             spec = self._graph.tensors[tensor]
             wide = replace(spec, data=None, quantization=None, name=f"{spec.name}/float32")
-            self._wide[tensor, form] = self._push(wide)
+            self._wide[tensor, form] = self._tensors.push(wide)
         return self._wide[tensor, form]
 
-    def _push(self, spec: TensorSpec) -> int:
-        self._tensors.append(spec)
-        return len(self._tensors) - 1
-
     def _node(self, op: Op, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Node:
-        return self._versioned(Node(op, inputs, outputs, NoOptions()))
-
-    def _versioned(self, node: Node) -> Node:
-        specs = [None if t == ABSENT else self._tensors[t] for t in node.inputs]
-        return replace(node, version=version_of(node, specs))
+        return self._tensors.versioned(Node(op, inputs, outputs, NoOptions()))

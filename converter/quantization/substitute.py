@@ -1,12 +1,12 @@
 """Replaces operators without integer kernels by equivalent ones that have them."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from litecl.converter.versions import version_of
-from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
+from litecl.converter.tensors import Tensors
+from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import MUL, SQUARED_DIFFERENCE, SUB, MulOptions, SubOptions
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
@@ -17,35 +17,20 @@ from litecl.interpreter.ops.unary import NEG, SQUARE
 from litecl.interpreter.schema import TensorType
 
 
-@dataclass
-class _Graph:
-    """A subgraph's tensors, with additions."""
-
-    tensors: list[TensorSpec]
-
-    def constant(self, name: str, value: float) -> int:
-        data: Array = np.asarray(value, np.float32)
-        return self.push(TensorSpec(TensorType.FLOAT32, (), name, data))
-
-    def push(self, spec: TensorSpec) -> int:
-        self.tensors.append(spec)
-        return len(self.tensors) - 1
-
-
-def _square(graph: _Graph, node: Node) -> list[Node] | None:
+def _square(tensors: Tensors, node: Node) -> list[Node] | None:
     (x,) = node.inputs
     return [Node(MUL, (x, x), node.outputs, MulOptions())]
 
 
-def _negative(graph: _Graph, node: Node) -> list[Node] | None:
+def _negative(tensors: Tensors, node: Node) -> list[Node] | None:
     (x,) = node.inputs
-    minus_one = graph.constant(f"{graph.tensors[node.outputs[0]].name}/minus_one", -1.0)
+    minus_one = tensors.constant(f"{tensors[node.outputs[0]].name}/minus_one", np.float32(-1))
     return [Node(MUL, (x, minus_one), node.outputs, MulOptions())]
 
 
-def _sum(graph: _Graph, node: Node) -> list[Node] | None:
+def _sum(tensors: Tensors, node: Node) -> list[Node] | None:
     """Return a mean times the number of elements: LiteRT's reference kernel for SUM doesn't rescale integers."""
-    x, axes = (graph.tensors[t] for t in node.inputs)
+    x, axes = (tensors[t] for t in node.inputs)
     if axes.data is None or x.shape is None:
         return None
     declared = x.shape_signature or x.shape
@@ -53,27 +38,28 @@ def _sum(graph: _Graph, node: Node) -> list[Node] | None:
     if any(size < 1 for size in sizes):
         return None
     (output,) = node.outputs
-    name = graph.tensors[output].name
-    mean = graph.push(replace(graph.tensors[output], name=f"{name}/mean"))
-    count = graph.constant(f"{name}/count", float(np.prod(sizes, dtype=np.int64)))
+    name = tensors[output].name
+    mean = tensors.push(replace(tensors[output], name=f"{name}/mean"))
+    count = tensors.constant(f"{name}/count", np.float32(np.prod(sizes, dtype=np.int64)))
     return [Node(MEAN, node.inputs, (mean,), node.options), Node(MUL, (mean, count), node.outputs, MulOptions())]
 
 
-def _lookup(graph: _Graph, node: Node) -> list[Node] | None:
+def _lookup(tensors: Tensors, node: Node) -> list[Node] | None:
     ids, table = node.inputs
     return [Node(GATHER, (table, ids), node.outputs, GatherOptions(axis=0))]
 
 
-def _squared_difference(graph: _Graph, node: Node) -> list[Node] | None:
+def _squared_difference(tensors: Tensors, node: Node) -> list[Node] | None:
     (output,) = node.outputs
-    difference = graph.push(replace(graph.tensors[output], name=f"{graph.tensors[output].name}/difference"))
+    difference = tensors.push(replace(tensors[output], name=f"{tensors[output].name}/difference"))
     return [
         Node(SUB, node.inputs, (difference,), SubOptions()),
         Node(MUL, (difference, difference), node.outputs, MulOptions()),
     ]
 
 
-_Substitutes = Mapping[Op | ControlOp, Callable[[_Graph, Node], list[Node] | None]]
+_Substitute = Callable[[Tensors, Node], list[Node] | None]
+_Substitutes = Mapping[Op | ControlOp, _Substitute]
 _SUBSTITUTES: _Substitutes = {
     SQUARE: _square,
     NEG: _negative,
@@ -104,21 +90,20 @@ def with_integer_kernels(model: Model, type_: TensorType, wanted: Sequence[Conta
 
 
 def _substituted(graph: Subgraph, substitutes: _Substitutes, wanted: Container[int]) -> Subgraph:
-    work = _Graph(list(graph.tensors))
+    tensors = Tensors(graph.tensors)
     chosen = [substitutes.get(node.op) if node.outputs and node.outputs[0] in wanted else None for node in graph.nodes]
-    nodes = [new for node, by in zip(graph.nodes, chosen, strict=True) for new in _nodes(work, node, by)]
-    return replace(graph, tensors=tuple(work.tensors), nodes=tuple(nodes))
+    nodes = [new for node, by in zip(graph.nodes, chosen, strict=True) for new in _nodes(tensors, node, by)]
+    return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
 
 
-def _nodes(graph: _Graph, node: Node, substitute: Callable[[_Graph, Node], list[Node] | None] | None) -> Iterator[Node]:
-    floats = all(graph.tensors[t].type == TensorType.FLOAT32 for t in node.outputs)
-    substitutes = substitute(graph, node) if substitute is not None and floats else None
+def _nodes(tensors: Tensors, node: Node, substitute: _Substitute | None) -> Iterator[Node]:
+    floats = all(tensors[t].type == TensorType.FLOAT32 for t in node.outputs)
+    substitutes = substitute(tensors, node) if substitute is not None and floats else None
     if substitutes is None:
         yield node
         return
     for new in substitutes:
-        specs = [None if t == ABSENT else graph.tensors[t] for t in new.inputs]
-        yield replace(new, version=version_of(new, specs))
+        yield tensors.versioned(new)
 
 
 def with_wide_constants(model: Model) -> Model:

@@ -17,7 +17,7 @@ from litecl.delegate.kit.loops import Loop, LoopNest, Strides, by_array, loop_ne
 from litecl.delegate.kit.schedule import Chunks, chunks, elements
 from litecl.delegate.target import own
 from litecl.interpreter.dataclass import dataclass
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Shape
 
 Memory = Operand | Scratch
 
@@ -67,6 +67,12 @@ def view_of(operand: Operand) -> Array:
     *around, last = operand.shape
     strides = (*(stride * operand.row_step for stride in dense(around)), 1)
     return np.lib.stride_tricks.as_strided(_ORIGIN, (*around, last), strides, writeable=False)
+
+
+def broadcast_view(operand: Operand, shape: Shape) -> Array:
+    """Return a view of an operand broadcast to a shape; a dense operand of as many elements may have other rows."""
+    regrouped = operand.row_step is None and operand.spec.size == math.prod(shape)
+    return view(shape) if regrouped else np.broadcast_to(view_of(operand), shape)
 
 
 def row_step(array: Array) -> int | None:

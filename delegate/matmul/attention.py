@@ -8,6 +8,7 @@ import numpy as np
 from litecl.delegate.cl_op import Call, Launch, Operand, Record, Scratch
 from litecl.delegate.kit.claims import bits
 from litecl.delegate.kit.strided import copy, view
+from litecl.delegate.matmul.product import starts
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Shape
 
@@ -104,7 +105,7 @@ def begins(call: Call, keys_size: int | None = None) -> tuple[AttentionBegin, ..
     o: AttentionOptions = call.options
     batch = call.outputs[0].shape[:-2]
     scored = [_starts(x.shape, size, o.batch) for x, size in ((call.input(0), None), (call.input(1), keys_size))]
-    q, k, mask = (np.broadcast_to(starts.reshape(o.seen), batch) for starts in (*scored, mask_starts(call)))
+    q, k, mask = (np.broadcast_to(begin.reshape(o.seen), batch) for begin in (*scored, mask_starts(call)))
     columns = (q, k, _starts(call.input(2).shape, None, batch), mask)
     return tuple(AttentionBegin(*(int(n) for n in row)) for row in zip(*map(np.ravel, columns), strict=True))
 
@@ -142,6 +143,4 @@ def _mask(call: Call) -> Shape:
 
 
 def _starts(shape: Shape, size: int | None, batch: Shape) -> Array:
-    """Return where each product's matrix begins in an operand whose first dimensions broadcast to ``batch``."""
-    own, size = shape[:-2], shape[-2] * shape[-1] if size is None else size
-    return np.broadcast_to(np.arange(np.prod(own, dtype=np.int64)).reshape(own) * size, batch)
+    return starts(shape[:-2], math.prod(shape[-2:]) if size is None else size, batch)

@@ -12,7 +12,7 @@ from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Recor
 from litecl.delegate.kit.schedule import Tile
 from litecl.interpreter.buffers import aligned
 from litecl.interpreter.dataclass import dataclass
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Shape
 
 CACHED_WEIGHTS = 1 << 18  # elements that fit in a CPU's second-level cache
 
@@ -96,6 +96,14 @@ def packed(values: Operand | None, groups: int, columns: int, panel: int, target
     if not known.size:
         return Packed(Const(np.zeros(1, np.float32)))
     return Packed(Const(panels(known.reshape(groups, columns, -1), panel)))
+
+
+def starts(batch: Shape, size: int, to: Shape) -> Array:
+    """Return where each product's matrix starts in an operand, in elements, as an array of shape ``to``.
+
+    batch: the operand's dimensions before its matrices of ``size`` elements; they broadcast to ``to``.
+    """
+    return np.broadcast_to(np.arange(prod(batch)).reshape(batch) * size, to)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Scratch, Step, Weights
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile
-from litecl.delegate.matmul.product import Begin, Packed, Product, Strided, gemm, pack, packed, panels
-from litecl.interpreter.graph import Shape
+from litecl.delegate.matmul.product import Begin, Packed, Product, Strided, gemm, pack, packed, panels, starts
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 
 
@@ -24,8 +23,8 @@ def lower(call: Call) -> list[Step]:
     right = _panels(call, tile, depth, columns)
     bias = packed(None, 1, columns, tile.panel, call.target)
     padded = -(-columns // tile.panel) * tile.panel
-    begins = map(Begin, _offsets(x_batch, batch, rows * depth), _offsets(y_batch, batch, depth * padded))
-    product = Product(rows, columns, depth, tuple(begins))
+    matrices = starts(x_batch, rows * depth, batch), starts(y_batch, depth * padded, batch)
+    product = Product(rows, columns, depth, tuple(map(Begin, *(each.ravel().tolist() for each in matrices))))
     launch = gemm(product, tile, call.target, left, right, bias, out, call.activation, call.residual)
     return [*transposing, *right.steps, launch]
 
@@ -54,12 +53,6 @@ def _panels(call: Call, tile: Tile, depth: int, columns: int) -> Packed:
     source = Strided(y.spec.size // (depth * columns), depth, columns, depth * columns, row_step, column_step)
     scratch, launch = pack(y, source, tile.panel, call.target)
     return Packed(scratch, (launch,))
-
-
-def _offsets(own: Shape, batch: Shape, size: int) -> list[int]:
-    """Return the offset of an operand's matrix for every product, its batch broadcast to ``batch``."""
-    indices = np.arange(np.prod(own, dtype=np.int64)).reshape(own) * size
-    return [int(i) for i in np.broadcast_to(indices, batch).reshape(-1)]
 
 
 CL_OPS = (

@@ -1,6 +1,5 @@
 """Functions of two inputs that broadcast: arithmetic, comparisons, logic; and ADD_N, a chain of additions."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,10 +22,10 @@ from litecl.delegate.kit.claims import (
 )
 from litecl.delegate.kit.loops import LoopNest, long_rows, loop_nest, periodic
 from litecl.delegate.kit.schedule import elements
-from litecl.delegate.kit.strided import view, view_of
+from litecl.delegate.kit.strided import broadcast_view
 from litecl.delegate.ops.chain import CHAINED
 from litecl.delegate.quantized.integers import alike
-from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.kit.types import limits
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare
@@ -56,12 +55,7 @@ def together(a: Operand, b: Operand, c: Operand) -> tuple[Operand, Operand, Loop
         b, shape = long_rows(b, shape)
     elif a.spec.size < b.spec.size == c.spec.size and b.row_step is None:
         a, shape = long_rows(a, shape)
-    return a, b, loop_nest(_view(a, shape), _view(b, shape))
-
-
-def _view(x: Operand, shape: Shape) -> Array:
-    whole = x.row_step is None and x.spec.size == math.prod(shape)
-    return view(shape) if whole else np.broadcast_to(view_of(x), shape)
+    return a, b, loop_nest(broadcast_view(a, shape), broadcast_view(b, shape))
 
 
 def _bounds(type_: TensorType, activation: Activation) -> tuple[np.generic, np.generic]:

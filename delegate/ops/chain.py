@@ -1,6 +1,5 @@
 """Consecutive element-wise operators as one launch, of a kernel compiled for just their steps."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import field
 from enum import IntEnum
@@ -10,9 +9,9 @@ import numpy as np
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Target
 from litecl.delegate.kit.loops import long_rows, loop_nest, periodic
 from litecl.delegate.kit.schedule import elements
-from litecl.delegate.kit.strided import view, view_of
+from litecl.delegate.kit.strided import broadcast_view
 from litecl.interpreter.dataclass import dataclass
-from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.graph import Shape
 
 
 class ChainArray(IntEnum):
@@ -83,7 +82,7 @@ def chain(x: Operand, links: Sequence[Link], y: Operand, target: Target) -> Laun
     arrays = operands_of(links)
     given, shape = _long_rows(arrays, y) if x.row_step is None and y.row_step is None else (arrays, y.shape)
     operands = [x, *given, *[x] * (OPERANDS - len(given))]
-    nest = periodic(loop_nest(*(_view(operand, shape) for operand in (*operands, y))), target)
+    nest = periodic(loop_nest(*(broadcast_view(operand, shape) for operand in (*operands, y))), target)
     steps = tuple(_step(link, arrays) for link in links)
     share = elements("chain", y.spec.size, target, work=len(links))
     tables: tuple[Arg, ...] = (Const(np.array(nest.steps, np.int32)), steps, nest.table)
@@ -120,8 +119,3 @@ def _long_rows(arrays: Sequence[Operand], y: Operand) -> tuple[Sequence[Operand]
     shapes = {shape for _, shape in longer if shape is not None}
     dense = all(array.row_step is None for array in arrays)
     return ([a for a, _ in longer], shapes.pop()) if dense and len(shapes) == 1 else (arrays, y.shape)
-
-
-def _view(x: Operand, shape: Shape) -> Array:
-    whole = x.row_step is None and x.spec.size == math.prod(shape)
-    return view(shape) if whole else np.broadcast_to(view_of(x), shape)

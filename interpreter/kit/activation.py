@@ -6,6 +6,8 @@ import numpy as np
 
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array
+from litecl.interpreter.kit import require
+from litecl.interpreter.op import Inputs
 from litecl.interpreter.schema import ActivationFunctionType
 
 
@@ -37,3 +39,11 @@ def apply(function: int, x: Array) -> Array:
     if (function in _OF_FLOATS and x.dtype.kind in "iu") or (function and x.dtype.kind == "c"):
         raise UnsupportedOp(f"no kernel for fused {ActivationFunctionType(function).name} of {x.dtype}")
     return compute(x)
+
+
+def finish(result: Array, inputs: Inputs, position: int, function: int) -> Array:
+    """Add the bias at a position of the inputs, if given, in place; return the result of the fused activation."""
+    bias = require.optional(inputs, position)
+    if bias is not None:
+        result += bias.reshape(1, -1)
+    return apply(function, result)

@@ -55,6 +55,13 @@ def optional(inputs: Sequence[_T | None], position: int) -> _T | None:
     return inputs[position] if position < len(inputs) else None
 
 
+def bias(inputs: Specs, position: int, channels: int) -> None:
+    """Raise ShapeError unless a bias, if given, has one element per output channel."""
+    spec = optional(inputs, position)
+    if spec is not None and spec.size != channels:
+        raise ShapeError(f"expected a bias of {channels} elements, got {list(spec.static_shape)}")
+
+
 def plain(*specs: TensorSpec) -> None:
     """Raise UnsupportedOp for integers that represent real numbers, on which integer arithmetic is wrong."""
     for spec in specs:

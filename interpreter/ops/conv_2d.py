@@ -45,21 +45,6 @@ def windows(options: Conv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Wi
     )
 
 
-def check_bias(inputs: Specs, position: int, channels: int) -> None:
-    """Raise ShapeError unless a bias, if given, has one element per output channel."""
-    bias = require.optional(inputs, position)
-    if bias is not None and bias.size != channels:
-        raise ShapeError(f"expected a bias of {channels} elements, got {list(bias.static_shape)}")
-
-
-def finish(result: Array, inputs: Inputs, position: int, function: ActivationFunctionType) -> Array:
-    """Add the bias, if given, and apply the fused activation."""
-    bias = require.optional(inputs, position)
-    if bias is not None:
-        result += bias.reshape(1, -1)
-    return activation.apply(function, result)
-
-
 def _infer(options: Conv2DOptions, inputs: Specs) -> list[TensorSpec]:
     x, filter_ = require.present(inputs, 2)
     require.types(x, (*types.FLOAT, *rescale.INTEGERS))
@@ -73,14 +58,14 @@ def _infer(options: Conv2DOptions, inputs: Specs) -> list[TensorSpec]:
             "the groups, "
             f"got {channels} channels and filters {list(filter_.static_shape)}"
         )
-    check_bias(inputs, 2, outputs)
+    require.bias(inputs, 2, outputs)
     height, width = windows(options, x.static_shape, filter_.static_shape)
     return [TensorSpec(x.type, (x.static_shape[0], height.output, width.output, outputs))]
 
 
 def _run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
     x, filter_ = require.arrays(inputs, 2)
-    return [finish(correlate(options, x, filter_), inputs, 2, options.fused_activation_function)]
+    return [activation.finish(correlate(options, x, filter_), inputs, 2, options.fused_activation_function)]
 
 
 def correlate(options: Conv2DOptions, x: Array, filter_: Array) -> Array:
@@ -171,7 +156,8 @@ def _hybrid(options: Conv2DOptions, x: TensorSpec, filter_: TensorSpec) -> Run:
         integers, scale = hybrid.quantize(x, rows, leading=3 if by_pixel else 1)
         multiply = ready(x.shape[3] // filter_.shape[3])(filter_)
         sums = _by_group(integers, multiply, geometry(x.shape, filter_.shape))
-        return [finish(sums.astype(np.float32) * (scale * scales), inputs, 2, options.fused_activation_function)]
+        result = sums.astype(np.float32) * (scale * scales)
+        return [activation.finish(result, inputs, 2, options.fused_activation_function)]
 
     return run
 

@@ -3,9 +3,8 @@
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.kit import require, types, window
+from litecl.interpreter.kit import activation, require, types, window
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 
 
@@ -39,7 +38,7 @@ def _infer(options: Conv3DOptions, inputs: Specs) -> list[TensorSpec]:
     channels, (*_, depth, outputs) = x.static_shape[4], filter_.static_shape
     if channels != depth:
         raise ShapeError(f"expected a filter of {channels} channels, got {list(filter_.static_shape)}")
-    check_bias(inputs, 2, outputs)
+    require.bias(inputs, 2, outputs)
     sizes = (w.output for w in windows(options, x.static_shape, filter_.static_shape))
     return [TensorSpec(x.type, (x.static_shape[0], *sizes, outputs))]
 
@@ -48,7 +47,7 @@ def _run(options: Conv3DOptions, inputs: Inputs) -> list[Array]:
     x, filter_ = require.arrays(inputs, 2)
     matrix = filter_.reshape(-1, filter_.shape[4])
     result = window.convolve(x, lambda rows: rows @ matrix, windows(options, x.shape, filter_.shape))
-    return [finish(result, inputs, 2, options.fused_activation_function)]
+    return [activation.finish(result, inputs, 2, options.fused_activation_function)]
 
 
 CONV_3D = Op("CONV_3D", options=Conv3DOptions, infer=_infer, run=_run)

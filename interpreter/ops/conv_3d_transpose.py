@@ -2,9 +2,8 @@
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.kit import require, types, window
+from litecl.interpreter.kit import activation, require, types, window
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.ops.conv_3d import Conv3DOptions
 from litecl.interpreter.ops.transpose_conv import scatter
 
@@ -35,7 +34,7 @@ def _infer(options: Conv3DOptions, inputs: Specs) -> list[TensorSpec]:
     channels, (outputs, depth) = x.static_shape[4], filter_.static_shape[3:]
     if channels != depth:
         raise ShapeError(f"expected a filter of {channels} channels, got {list(filter_.static_shape)}")
-    check_bias(inputs, 3, outputs)
+    require.bias(inputs, 3, outputs)
     shape = require.integers(size)
     if shape is None:
         return [TensorSpec(x.type, None)]
@@ -50,7 +49,7 @@ def _run(options: Conv3DOptions, inputs: Inputs) -> list[Array]:
     output = tuple(int(n) for n in size)
     offsets = offset(options, output, filter_.shape)
     result = scatter(x, filter_.swapaxes(3, 4), strides(options), offsets, output, dilations(options))
-    return [finish(result, inputs, 3, options.fused_activation_function)]
+    return [activation.finish(result, inputs, 3, options.fused_activation_function)]
 
 
 CONV_3D_TRANSPOSE = Op("CONV_3D_TRANSPOSE", options=Conv3DOptions, infer=_infer, run=_run)

@@ -11,9 +11,8 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import Integers
-from litecl.interpreter.kit import lowest, require, types, window
+from litecl.interpreter.kit import activation, lowest, require, types, window
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 
 # Up to this many channels it pays to compute a row of outputs at once.
@@ -50,14 +49,14 @@ def _infer(options: DepthwiseConv2DOptions, inputs: Specs) -> list[TensorSpec]:
     # The multiplier follows from the shapes: the option is not always set.
     if one != 1 or channels < 1 or outputs % channels:
         raise ShapeError(f"expected a filter [1, h, w, a multiple of {channels}], got {list(filter_.static_shape)}")
-    check_bias(inputs, 2, outputs)
+    require.bias(inputs, 2, outputs)
     height, width = windows(options, x.static_shape, filter_.static_shape)
     return [TensorSpec(x.type, (x.static_shape[0], height.output, width.output, outputs))]
 
 
 def _run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
     x, filter_ = require.arrays(inputs, 2)
-    return [finish(correlate(options, x, filter_), inputs, 2, options.fused_activation_function)]
+    return [activation.finish(correlate(options, x, filter_), inputs, 2, options.fused_activation_function)]
 
 
 def correlate(options: DepthwiseConv2DOptions, x: Array, filter_: Array) -> Array:
@@ -129,7 +128,8 @@ def _hybrid(scales: Array) -> Run:
         x, filter_ = require.arrays(inputs, 2)
         integers, scale = hybrid.quantize(x, hybrid.RowKind.ASYMMETRIC)
         sums = correlate(options, integers, hybrid.summable(filter_, filter_[..., 0].size))
-        return [finish(sums.astype(np.float32) * (scale * scales), inputs, 2, options.fused_activation_function)]
+        result = sums.astype(np.float32) * (scale * scales)
+        return [activation.finish(result, inputs, 2, options.fused_activation_function)]
 
     return run
 

@@ -11,9 +11,8 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import Integers
-from litecl.interpreter.kit import lowest, require, types
+from litecl.interpreter.kit import activation, lowest, require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
 
 _SHUFFLED = FullyConnectedOptionsWeightsFormat.SHUFFLED4x16INT8
@@ -46,7 +45,7 @@ def _infer(options: FullyConnectedOptions, inputs: Specs) -> list[TensorSpec]:
     require.types(x, (*types.FLOAT, *rescale.INTEGERS))
     require.factors(x, weights, (*hybrid.WEIGHTS, TensorType.INT16))
     require.rank(weights, exactly=2)
-    check_bias(inputs, 2, weights.static_shape[0])
+    require.bias(inputs, 2, weights.static_shape[0])
     shape = output_shape(options, x.static_shape, weights.static_shape)
     if options.weights_format == _SHUFFLED:
         return [TensorSpec(TensorType.INT16, shape), TensorSpec(TensorType.UINT8, x.shape)]
@@ -60,7 +59,7 @@ def _run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
 
 def _finish(options: FullyConnectedOptions, inputs: Inputs, rows: Array) -> Array:
     (x,) = require.arrays(inputs, 1)
-    rows = finish(rows, inputs, 2, options.fused_activation_function)
+    rows = activation.finish(rows, inputs, 2, options.fused_activation_function)
     return _shaped(options, x, rows)
 
 

@@ -10,9 +10,8 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import KEEPS_STATES
-from litecl.interpreter.kit import lowest, require, types
+from litecl.interpreter.kit import activation, lowest, require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _BIAS, _STATE = 3, 4
@@ -44,7 +43,7 @@ def _infer(options: SVDFOptions, inputs: Specs) -> list[TensorSpec]:
         got = "none" if state is None else list(state.static_shape)
         raise ShapeError(f"expected a state [{batch}, {filters * memory}], got {got}")
     units = filters // options.rank
-    check_bias(inputs, _BIAS, units)
+    require.bias(inputs, _BIAS, units)
     return [TensorSpec(x.type, (batch, units))]
 
 
@@ -58,7 +57,7 @@ def _run(options: SVDFOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> li
     shifted = np.concatenate([remembered[:, :, 1:], new[:, :, None]], axis=2)
     responses = np.einsum("bfm,fm->bf", shifted, time)
     result = responses.reshape(len(x), filters // options.rank, options.rank).sum(axis=2)
-    return [finish(result, inputs, _BIAS, options.fused_activation_function), shifted.reshape(state.shape)]
+    return [activation.finish(result, inputs, _BIAS, options.fused_activation_function), shifted.reshape(state.shape)]
 
 
 _bind_hybrid = hybrid.bind(_run)

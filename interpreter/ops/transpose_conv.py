@@ -12,9 +12,8 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import Integers
-from litecl.interpreter.kit import lowest, require, types, window
+from litecl.interpreter.kit import activation, lowest, require, types, window
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.options import CustomOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
@@ -71,7 +70,7 @@ def _check(x: TensorSpec, filter_: TensorSpec, inputs: Specs, bias: int) -> None
     require.rank(filter_, exactly=4)
     if x.static_shape[3] != filter_.static_shape[3]:
         raise ShapeError(f"expected filters of {x.static_shape[3]} channels, got {list(filter_.static_shape)}")
-    check_bias(inputs, bias, filter_.static_shape[0])
+    require.bias(inputs, bias, filter_.static_shape[0])
 
 
 def _infer(options: TransposeConvOptions, inputs: Specs) -> list[TensorSpec]:
@@ -92,7 +91,7 @@ def _infer(options: TransposeConvOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run(options: TransposeConvOptions, inputs: Inputs) -> list[Array]:
     size, filter_, x = require.arrays(inputs, 3)
-    return [finish(_transposed(options, size, filter_, x), inputs, 3, options.fused_activation_function)]
+    return [activation.finish(_transposed(options, size, filter_, x), inputs, 3, options.fused_activation_function)]
 
 
 def _transposed(options: TransposeConvOptions, size: Array, filter_: Array, x: Array) -> Array:
@@ -141,7 +140,7 @@ def _hybrid(scales: Array) -> Run:
             size = np.array([1, *size[1:3], 1])
             reached = _transposed(options, size, np.ones((1, *filter_.shape[1:3], 1)), np.ones((1, *x.shape[1:3], 1)))
             result = np.where(reached > 0, result, np.float32(0))
-        return [finish(result, inputs, 3, options.fused_activation_function)]
+        return [activation.finish(result, inputs, 3, options.fused_activation_function)]
 
     return run
 
@@ -206,7 +205,7 @@ def _run_bias(options: CustomOptions, inputs: Inputs) -> list[Array]:
     x, filter_, _ = require.arrays(inputs, 3)
     shape = geometry(options, x.shape, filter_.shape)
     result = scatter(x, filter_.transpose(1, 2, 3, 0), shape.strides, shape.offsets, shape.output)
-    return [finish(result, inputs, 2, ActivationFunctionType.NONE)]
+    return [activation.finish(result, inputs, 2, ActivationFunctionType.NONE)]
 
 
 CONVOLUTION_2D_TRANSPOSE_BIAS = Op(

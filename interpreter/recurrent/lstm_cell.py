@@ -7,7 +7,7 @@ peephole reads the new cell state, the others read the old one (tflite/kernels/l
 """
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from litecl.interpreter.op import Inputs, Specs
 from litecl.interpreter.schema import ActivationFunctionType
 
 _VARIANCE_FLOOR = np.float32(1e-8)
-
-_T = TypeVar("_T")
 
 
 class CellOptions(Protocol):
@@ -197,9 +195,10 @@ def check(inputs: Specs, depth: int, batch: int, layout: Layout = FULL) -> int:
     for gate in range(4):
         diagonal = len(recurrent[-1].static_shape) == 1
         _expect(inputs, layout.recurrent_weights + gate, (cells,) if diagonal else (cells, outputs))
-    if (_at(inputs, layout.input_weights) is None) != (_at(inputs, layout.recurrent_weights) is None):
+    from_x, from_h = (require.optional(inputs, p) for p in (layout.input_weights, layout.recurrent_weights))
+    if (from_x is None) != (from_h is None):
         raise ShapeError("expected both or neither of the input gate's weights")
-    if _at(inputs, layout.projection) is None and outputs != cells:
+    if require.optional(inputs, layout.projection) is None and outputs != cells:
         raise ShapeError(f"expected {cells} outputs without a projection, got {outputs}")
     _expect_state(inputs, layout.output_state, batch * outputs)
     _expect_state(inputs, layout.cell_state, batch * cells)
@@ -215,13 +214,13 @@ class _Operands:
     asymmetric: bool
 
     def matrix(self, position: int | None) -> Matrix | None:
-        values = None if position is None else _at(self.inputs, position)
+        values = None if position is None else require.optional(self.inputs, position)
         if position is None or values is None:
             return None
         return Matrix(values, self.scales.get(position), self.asymmetric)
 
     def vector(self, position: int | None) -> Array | None:
-        values = None if position is None else _at(self.inputs, position)
+        values = None if position is None else require.optional(self.inputs, position)
         if position is None or values is None:
             return None
         return dequantize(values, self.scales[position].scales) if position in self.scales else values
@@ -243,18 +242,14 @@ def _gate(operands: _Operands, layout: Layout, index: int) -> Gate | None:
     )
 
 
-def _at(inputs: Sequence[_T | None], position: int) -> _T | None:
-    return inputs[position] if position < len(inputs) else None
-
-
 def _expect(inputs: Specs, position: int, shape: Shape) -> None:
-    spec = _at(inputs, position)
+    spec = require.optional(inputs, position)
     if spec is not None and spec.static_shape != shape:
         raise ShapeError(f"expected input {position} of shape {list(shape)}, got {list(spec.static_shape)}")
 
 
 def _expect_state(inputs: Specs, position: int, size: int) -> None:
-    spec = _at(inputs, position)
+    spec = require.optional(inputs, position)
     if spec is None or spec.size != size:
         got = "none" if spec is None else list(spec.static_shape)
         raise ShapeError(f"expected a state of {size} elements as input {position}, got {got}")

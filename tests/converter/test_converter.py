@@ -18,21 +18,16 @@ from litecl.interpreter.graph import Array  # noqa: E402
 from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_SEQUENCE_LSTM  # noqa: E402
 from support.compare import assert_close  # noqa: E402
 from support.conversion import TOLERANCE, invoke, litert, operators, runtimes  # noqa: E402
-from support.keras_models import FEED_FORWARD, LSTMS, KerasModel, feeds, randomise, stack  # noqa: E402
+from support.keras_models import FEED_FORWARD, LSTMS, KerasModel, feeds, outputs, randomise, stack  # noqa: E402
 from support.tf_functions import FUNCTIONS, TfFunction  # noqa: E402
 
 L = keras.layers
 
 
-def _expected(model: Any, values: list[Array]) -> list[Array]:
-    structure = keras.tree.pack_sequence_as(model.input, [tf.constant(value) for value in values])
-    return [np.asarray(y) for y in keras.tree.flatten(model(structure, training=False))]
-
-
 def _check(content: bytes, model: Any, batches: tuple[int, ...]) -> None:
     """Every runtime gives what Keras gives, for sequences that follow each other in one interpreter."""
     fed = [feeds(model, batch, seed) for seed, batch in enumerate((*batches, batches[0]))]
-    wanted = [_expected(model, values) for values in fed]
+    wanted = [outputs(model, values) for values in fed]
     for runtime in (*runtimes(content), litert(content, "default")):
         for values, results in zip(fed, wanted, strict=True):
             for got, expected in zip(invoke(runtime, values), results, strict=True):

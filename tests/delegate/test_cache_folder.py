@@ -113,19 +113,6 @@ def test_what_a_killed_process_was_writing_is_removed_later(tmp_path: Path) -> N
     assert new.exists()
 
 
-def test_programs_of_an_earlier_version_are_told_of_and_removed_only_on_demand(
-    users: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    program = users / f"{disk.key('conv', ('another',))}.bin"
-    disk.write_sealed(program, b"a program")
-    for options, done in (((), "no longer used; --clean removes them"), (("--clean",), "removed"), ((), None)):
-        assert main(["cache", "--cache", str(users), *options]) == 0
-        told = " ".join(capsys.readouterr().out.split())
-        assert (f"1 programs of an earlier version ({program.name and '50 B'}): {done}" in told) == (done is not None)
-        assert program.exists() == (not options and done is not None)
-        program.exists() or _use(users)
-
-
 def _link(own: Path, elsewhere: Path) -> None:
     elsewhere.mkdir()
     own.symlink_to(elsewhere)

@@ -20,6 +20,7 @@ from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP, TANH
 from litecl.interpreter.run.executor import Executor
+from litecl.perf.feeds import outputs_of
 from support.build import Graph, model, randn
 from support.devices import several_threads
 from support.loop_models import INT, State, below, next_, while_model
@@ -70,7 +71,7 @@ def opened(model_: Model, **options: Any) -> Interpreter:
 def run(interpreter: Interpreter, x: Array) -> list[Array]:
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
     interpreter.invoke()
-    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+    return outputs_of(interpreter)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.unary import EXP
+from litecl.perf.feeds import outputs_of
 from support import devices, opencl_seam
 from support.build import Graph, model, randn
 from support.cl_user import User, assert_holds
@@ -142,7 +143,7 @@ def test_invokes_copy_nothing_and_results_stay(way: str, options: dict[str, Any]
         for tensor, value in zip(inputs, values, strict=True):
             interpreter.set_tensor(tensor, value)
         interpreter.invoke()
-        results = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+        results = outputs_of(interpreter)
         kept.append((results, values))
     assert seen.copies == before
     assert seen.maps == (0 if way == "shared" else 3 * 4)  # the inputs, and what the region gives

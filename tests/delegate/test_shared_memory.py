@@ -13,6 +13,7 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.unary import EXP, SIN
+from litecl.perf.feeds import outputs_of
 from support.build import Graph, model, randn
 
 RNG = np.random.default_rng(12)
@@ -118,7 +119,7 @@ def test_inputs_and_outputs_that_the_cpu_reads_too() -> None:
     interpreter = prepared(model_, ("SIN",))
     for value in (randn(RNG, *SHAPE) for _ in range(2)):
         run(interpreter, value)
-        results = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+        results = outputs_of(interpreter)
         expected = (np.exp(value), np.sin(np.exp(value)), np.sin(value))
         for result, right in zip(results, expected, strict=True):
             np.testing.assert_allclose(result, right, rtol=1e-5, atol=1e-6)

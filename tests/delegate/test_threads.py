@@ -20,6 +20,7 @@ from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP, LOGISTIC, TANH
+from litecl.perf.feeds import outputs_of
 from support.build import Graph, model, randn
 from support.devices import calling_thread, several_threads
 from support.small_models import lstm
@@ -74,7 +75,7 @@ def opened(model_: Model, options: dict[str, Any]) -> Interpreter:
 def run(interpreter: Interpreter, x: Array) -> list[Array]:
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
     interpreter.invoke()
-    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+    return outputs_of(interpreter)
 
 
 def feeds(model_: Model) -> list[Array]:

@@ -15,7 +15,7 @@ from litecl.interpreter.ops.control import CALL_ONCE, CallOnceOptions
 from litecl.interpreter.ops.unary import LOGICAL_NOT, TANH
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, VAR_HANDLE, VarHandleOptions
 from litecl.interpreter.schema import TensorType
-from litecl.perf.feeds import run_on
+from litecl.perf.feeds import outputs_of, run_on
 from support import oracle
 from support.build import Graph, model, randn
 from support.loop_models import (
@@ -180,7 +180,7 @@ def test_a_resource_is_a_loop_variable() -> None:
         results = []
         for interpreter in (ours, theirs):
             run_on(interpreter, [int32(begin)])
-            results.append([interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()])
+            results.append(outputs_of(interpreter))
         for got, wanted in zip(*results, strict=True):
             np.testing.assert_array_equal(got, wanted)
 

@@ -24,6 +24,7 @@ from litecl.interpreter.ops.pack import PACK, PackOptions
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, VAR_HANDLE, VarHandleOptions
 from litecl.interpreter.schema import TensorType
+from litecl.perf.feeds import outputs_of
 from support.build import Graph, model
 
 NONE = NoOptions()
@@ -78,7 +79,7 @@ def test_hash_table(options: HashtableOptions, keys: Array, values: Array, defau
         for _ in range(2):
             interpreter.set_tensor(interpreter.get_input_details()[0]["index"], query)
             interpreter.invoke()
-        results.append([interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()])
+        results.append(outputs_of(interpreter))
     (found, size), (expected, expected_size) = results
     assert found.tolist() == expected.tolist()
     assert size.tolist() == expected_size.tolist() == [keys.size]

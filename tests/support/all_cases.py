@@ -1,4 +1,4 @@
-"""Every operator case, as a file, and what is expected of it."""
+"""Every operator case as a file, with its expected outputs."""
 
 from functools import cache
 
@@ -15,11 +15,11 @@ DEVICE_CASES = tuple(case for case in CASES if case.op in CL_OPS)
 
 @cache
 def content(case: Case) -> bytes:
-    """The case as a file."""
+    """Return the case as a file."""
     return write(case.model())
 
 
 @cache
 def expected(case: Case) -> list[Array]:
-    """Return what the reference kernels make of it, or those that the case names."""
+    """Return its outputs from LiteRT's reference kernels, or from the kernels that the case names."""
     return oracle.run(content(case), case.feeds, oracle.RESOLVERS[case.kernels])

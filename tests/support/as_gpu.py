@@ -1,4 +1,4 @@
-"""A CPU that passes for a GPU: what of an OpenCL device is replaced."""
+"""A CPU that stands in for a GPU: replacements for parts of an OpenCL device."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def gpu_like(opened: Any, target: Target) -> GpuTarget:
 
 
 def as_gpu() -> dict[str, Any]:
-    """Return what, in place of attributes of ``delegate/opencl/devices/device.py``, makes a CPU pass for a GPU."""
+    """Return replacements for attributes of ``delegate/opencl/devices/device.py`` with which a CPU passes for a GPU."""
     real = device.target_of
     return {
         "target_of": lambda opened, *rest: gpu_like(opened, real(opened, *rest)),

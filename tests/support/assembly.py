@@ -8,7 +8,7 @@ from litecl.delegate.native.clang import Compiler, Unit
 
 
 def assembly(compiler: Compiler, unit: Unit) -> str:
-    """Return what a source compiles to, as text."""
+    """Return a source's assembly as text."""
     with tempfile.TemporaryDirectory() as folder:
         task = compiler._task({0: unit}, Path(folder))
         command = ["-S" if word == "-emit-obj" else word for word in task.command]

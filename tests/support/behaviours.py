@@ -74,7 +74,7 @@ def _fed_dynamic(interpreter: Any) -> None:
 
 
 def _set(value: Any, index: Any = INPUT) -> Behaviour:
-    """What is in the input after a value was set."""
+    """Return the input's content after setting a value."""
     return lambda lib: then(i := ready(lib), i.set_tensor(index, value), i.get_tensor(INPUT))
 
 

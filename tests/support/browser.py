@@ -49,9 +49,9 @@ class Browser:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def run(self, folder: Path, module: str, timeout: float = 120) -> Any:
-        """Return what a module's default function returns. folder: what is served beside it.
+        """Return the result of a module's default function. folder: files served beside it.
 
-        Raises RuntimeError for an error of the module's, and TimeoutError, after which the browser is another.
+        Raises RuntimeError for an error in the module, and TimeoutError, after which another browser is started.
         """
         self._folders.append(folder)
         self._tasks.put(f"/{len(self._folders) - 1}/{module}")

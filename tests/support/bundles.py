@@ -1,4 +1,4 @@
-"""Bundles of a small model, written by LiteRT-LM's builder, which is not there where tests skip."""
+"""Bundles of a small model, written by LiteRT-LM's builder; tests skip without it."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Cases of the tables by name, planned for any device and run on one."""
+"""Cases from the tables by name, planned for any device and run on one."""
 
 import importlib
 from collections.abc import Sequence
@@ -26,13 +26,13 @@ Fed = tuple[bytes, list[Array]]
 
 
 def case_of(table: str, op: str, name: str) -> Fed:
-    """Return one of the tables' cases as a model, and what it is fed."""
+    """Return a case from the tables as a model, with its inputs."""
     found: Case = next(c for c in importlib.import_module(f"cases.{table}").CASES if (c.op.name, c.name) == (op, name))
     return write(found.model()), list(found.feeds)
 
 
 def launches(fed: Fed, target: Target) -> list[Launch]:
-    """Return what a device would be given to run."""
+    """Return the launches planned for a device."""
     content, feeds = fed
     model = read(content)
     source = explicit(model, propagate(model, {0: [feed.shape for feed in feeds]}))

@@ -1,4 +1,4 @@
-"""Which tests run by OpenCL: a driver compiles every kernel of theirs by itself, which takes most of a test's time."""
+"""Which tests use OpenCL: a driver compiles each kernel separately, which takes most of such a test's time."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +13,7 @@ _WORDS = ("OpenCL", "GPU")  # in the name of a mode
 
 
 def runs_by_opencl(item: pytest.Item) -> bool:
-    """Return whether a test is marked so, has a device or a mode of OpenCL's as a parameter, or asks for a device."""
+    """Return whether a test is marked so, has a device or mode of OpenCL as a parameter, or asks for a device."""
     return (
         item.get_closest_marker("opencl") is not None
         or any(map(_is_opencl, _parameters(item)))

@@ -41,7 +41,7 @@ def start(at: int) -> Array:
 
 
 def feeds(rng: np.random.Generator, which: int, at: int) -> dict[str, Array]:
-    """The inputs of a signature but the cache."""
+    """Return a signature's inputs without the cache."""
     return {"update": randn(rng, 1, 2, (3, 1)[which], 16), "start": start(at)}
 
 

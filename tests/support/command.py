@@ -1,4 +1,4 @@
-"""The command ``litecl`` in this process: a model to run, and what is printed."""
+"""The command ``litecl`` in this process: a model to run, and the output."""
 
 import json
 from pathlib import Path
@@ -29,20 +29,20 @@ def small_model(folder: Path) -> Path:
 
 
 def data(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    """Return what a command that succeeds prints with ``--json``."""
+    """Return the ``--json`` output of a command, which must succeed."""
     assert main([*map(str, arguments), "--json"]) == 0
     printed: dict[str, Any] = json.loads(capsys.readouterr().out)
     return printed
 
 
 def text(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """Return what a command that succeeds prints for people."""
+    """Return the output of a command, which must succeed."""
     assert main([*map(str, arguments)]) == 0
     return capsys.readouterr().out
 
 
 def failure(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """Return what a command that fails says, and that it is no traceback."""
+    """Return the error message of a command, which must fail without a traceback."""
     assert main([*map(str, arguments)]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""

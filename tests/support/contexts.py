@@ -1,4 +1,4 @@
-"""Graphs around an operator in which the delegate fuses, joins or cuts something, if its record says that it may."""
+"""Graphs around an operator in which the delegate fuses, joins or cuts, if the operator's record allows it."""
 
 from collections.abc import Callable
 
@@ -57,7 +57,7 @@ def chained(g: Net, f: Variant) -> list[int]:
 
 
 def half(g: Net) -> int:
-    """A factor that leaves floats exact, so that what is quantized at run time is the same to the last bit."""
+    """Multiply by a factor that leaves floats exact, so that values quantized at run time agree to the last bit."""
     return g.const(np.float32(0.5)) if g.domain.quantization is None else g.known((1,))
 
 
@@ -77,7 +77,7 @@ def packed(g: Net, f: Variant) -> list[int]:
 
 
 def cut(g: Net, f: Variant) -> list[int]:
-    """Return what is read is a part of something: images, channels, a box."""
+    """Read a part of a tensor: some images, some channels, a box."""
     results = []
     for axis in (0, 3):
         shape = [2 * size if i == axis else size for i, size in enumerate(IMAGE)]
@@ -90,7 +90,7 @@ def cut(g: Net, f: Variant) -> list[int]:
 
 
 def read_in_rows(g: Net, f: Variant) -> list[int]:
-    """Return what is read lies in something wider: the first part, and a later one."""
+    """Read rows of a wider tensor: its first part, and a later one."""
     results = []
     for order in (1, -1):
         parts = [conv(32)(g, g.x(IMAGE)), conv(8)(g, g.x(IMAGE))][::order]
@@ -99,13 +99,13 @@ def read_in_rows(g: Net, f: Variant) -> list[int]:
 
 
 def kept(g: Net, f: Variant) -> list[int]:
-    """Results that others would take in, were they not outputs themselves."""
+    """Return results that would be fused if they weren't outputs."""
     y = f(g, g.x(IMAGE))
     return [y, g.apply(unary.RELU6, [y]), join(g, y, y), join(g, f(g, g.x(IMAGE)), y)]
 
 
 def held(g: Net, f: Variant) -> list[int]:
-    """Variables as what is read, what is added, and what a chain meets."""
+    """Read a variable, add a variable, and give one to a chain."""
     y = f(g, g.held(IMAGE))
     sum_ = plus(g, f(g, g.x(IMAGE)), g.held(g.shape(y)))
     return [plus(g, times(g, y), g.held(g.shape(y))), sum_, join(g, g.held(g.shape(y)), y)]

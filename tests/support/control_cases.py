@@ -24,10 +24,9 @@ LARGE = 100_000
 
 @dataclass(frozen=True)
 class Case:
-    """A subgraph, and what is fed to it.
+    """A subgraph and its inputs. limit: the loop continues while the first integer is at most this.
 
-    limit: the loop goes on while the first integer is at most this. while_reason, if_reason: what the report says of
-    WHILE and of IF where they stay on the CPU; None where they run on the device.
+    while_reason, if_reason: the report's reasons why WHILE and IF stay on the CPU; None if they run on the device.
     read: how many of the results are outputs of the model.
     """
 
@@ -42,7 +41,7 @@ class Case:
 
     @property
     def state(self) -> State:
-        """The shapes and types of what is fed."""
+        """The shapes and types of the inputs."""
         return [(feed.shape, TensorType.of(feed.dtype)) for feed in self.feeds]
 
     def loop(self) -> Model:
@@ -92,7 +91,7 @@ def input_is_output(g: Graph, x: Sequence[int]) -> list[int]:
 
 
 def all_in_place(g: Graph, x: Sequence[int]) -> list[int]:
-    """Each way in which a result may lie with respect to what it is made of: the last one is a constant."""
+    """Return results that relate to their operands' memory in every possible way; the last one is a constant."""
     repeated = add(g, unknown(g, TILE, x[3], x[0]), 1)
     return [add(g, x[0], 1), add(g, add(g, x[1], 1), 1), unknown(g, TILE, x[2], x[0]), repeated, g.const(ints(1))]
 

@@ -1,4 +1,4 @@
-"""The runtimes that a converted model is run with, and how."""
+"""The runtimes that run a converted model."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ def runtimes(content: bytes) -> list[Any]:
 
 
 def invoke(runtime: Any, values: Sequence[Array]) -> list[Array]:
-    """The outputs, of inputs in order."""
+    """Return the outputs for inputs given in order."""
     details = runtime.get_input_details()
     for detail, value in zip(details, values, strict=True):
         if tuple(detail["shape"]) != value.shape:
@@ -59,17 +59,17 @@ def assert_all_close(got: Sequence[Array], expected: Sequence[Array]) -> None:
 
 
 def assert_computes(content: bytes, fed: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array]]) -> None:
-    """Every runtime gives the expected results of inputs that follow each other."""
+    """Check that every runtime gives the expected results for consecutive inputs."""
     for runtime in runtimes(content):
         for values, wanted in zip(fed, expected, strict=True):
             assert_all_close(invoke(runtime, values), wanted)
 
 
 def operators(model: Model) -> Counter[str]:
-    """Return how often each operator stands in a model."""
+    """Count each operator of a model."""
     return Counter(node.op.name for subgraph in model.subgraphs for node in subgraph.nodes)
 
 
 def sizes(model: Model) -> list[int]:
-    """Return how many operators each subgraph has."""
+    """Count the operators of each subgraph."""
     return [len(subgraph.nodes) for subgraph in model.subgraphs]

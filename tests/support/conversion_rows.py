@@ -13,7 +13,7 @@ import tensorflow as tf
 from litecl.converter import Converter
 from litecl.interpreter.graph import Array
 from support import tf_composites, tf_v1
-from support.keras_models import feeds, randomise, stack
+from support.keras_models import feeds, outputs, randomise, stack
 from support.tf_control_flow import CONTROL_FLOW, Counters
 
 L = keras.layers
@@ -75,7 +75,7 @@ def keras_rows(model: Any, name: str, batches: Sequence[int], *, export: bool = 
     """A model, and its export."""
     _reset(model)
     values = [feeds(model, batch, seed) for seed, batch in enumerate(batches)]
-    expected = [_keras(model, v) for v in values]
+    expected = [outputs(model, v) for v in values]
     _reset(model)
     yield Row(
         f"{name}, model",
@@ -104,11 +104,6 @@ def _reset(model: Any) -> None:
     for layer in model.layers:
         if getattr(layer, "stateful", False):
             layer.reset_states()
-
-
-def _keras(model: Any, values: Sequence[Array]) -> list[Array]:
-    structure = keras.tree.pack_sequence_as(model.input, [tf.constant(value) for value in values])
-    return [np.asarray(y) for y in keras.tree.flatten(model(structure, training=False))]
 
 
 def recurrent() -> Iterator[Row]:

@@ -23,17 +23,17 @@ FEW_SUMS = "few sums"  # of a work-item, as Intel's and Arm's GPUs have register
 
 
 def tested() -> list[Any]:
-    """Every device there is, but for PoCL's single-threaded twin of its CPU device."""
+    """Return every OpenCL device except PoCL's single-threaded twin of its CPU device."""
     return [device for device in devices() if not device.name.startswith(("basic", "cpu-minimal"))]
 
 
 def with_native() -> list[Any]:
-    """Every device of OpenCL, and the processor by its own back end where there is a compiler for it."""
+    """Return every OpenCL device, and the processor's own back end if there is a compiler for it."""
     return [*tested(), *(["native"] if Native().devices() else [])]
 
 
 def named(device: Any) -> str:
-    """Return the name of a device, for the names of tests."""
+    """Return a device's name, for the names of tests."""
     return device if isinstance(device, str) else "cpu" if device is None else str(device.name)
 
 
@@ -42,25 +42,25 @@ on_each_and_the_cpu = pytest.mark.parametrize("device", [None, *with_native()], 
 
 
 def delegates(device: Any, **options: Any) -> list[CLDelegate]:
-    """Return what an interpreter needs to run on a device of ``on_each_and_the_cpu``; the CPU is None."""
+    """Return the delegates to run on a device of ``on_each_and_the_cpu``: none for None, the CPU."""
     return [] if device is None else [CLDelegate(device, **options)]
 
 
 def several_threads() -> Any:
-    """The CPU device of all threads."""
+    """Return the CPU device that uses all threads."""
     return next(listed for listed in tested() if device.needs_threads(listed) and listed.type & cl.device_type.CPU)
 
 
 def calling_thread() -> Any:
-    """PoCL's device that runs kernels in the thread that queues them; of other runtimes that of all threads."""
+    """Return PoCL's device that runs kernels in the thread that queues them, else the device that uses all threads."""
     return next((listed for listed in devices() if not device.needs_threads(listed)), None) or several_threads()
 
 
 def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
-    """Options of a delegate for which the first device is a GPU. It is opened once for a folder, of its own.
+    """Return options of a delegate for which the first device is a GPU, opened once for its folder.
 
-    Programs are compiled without optimisations, in a tenth of the time: what is tested is how work is dealt out, and
-    what a CPU's compiler makes of a loop over the work-items of a group says nothing about a GPU's.
+    Programs are compiled without optimizations, in a tenth of the time: these tests are about the distribution of work,
+    and a CPU's code for a loop over the work-items of a group says nothing about a GPU's.
     """
     for name, value in as_gpu().items():
         patch.setattr(device, name, value)
@@ -70,7 +70,7 @@ def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
 
 
 def as_on_an_integrated_gpu(patch: pytest.MonkeyPatch, cache_dir: Path, *, has_svm: bool) -> dict[str, Any]:
-    """The same for a GPU whose memory is the host's. has_svm: whether its driver says that both see it at any time."""
+    """Return the same for a GPU in the host's memory. has_svm: whether its driver reports fine-grained sharing."""
     options, target = as_on_a_gpu(patch, cache_dir), device.target_of
     patch.setattr(device, "target_of", lambda *args: replace(target(*args), gpu=Gpu(integrated=True)))
     if not has_svm:
@@ -79,22 +79,20 @@ def as_on_an_integrated_gpu(patch: pytest.MonkeyPatch, cache_dir: Path, *, has_s
 
 
 def needs_groups() -> None:
-    """Skip what one group is to run where a CPU's compiler dies of it."""
+    """Skip a test of launches by one group if the CPU's compiler crashes on them."""
     if "PoCL 7" in tested()[0].platform.version:
         pytest.skip("PoCL 7 kills the process when it compiles barriers in such loops for a CPU")
 
 
 def needs_cells(case: object) -> None:
-    """Skip a case of a recurrent operator there, whose groups wait at every step."""
+    """Skip such a case of a recurrent operator, whose groups wait at every step."""
     if "LSTM" in repr(case) or "RNN" in repr(case):
         needs_groups()
 
 
 @contextmanager
 def in_tiles(kind: str, cache_dir: Path) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU with so many compute units that products are cut into tiles of one kind: of
-    ``UNITS``, or ``FEW_SUMS``.
-    """
+    """Yield options of delegates for a GPU that cuts products into tiles of one kind: of ``UNITS``, or ``FEW_SUMS``."""
     with pytest.MonkeyPatch.context() as patch:
         options = as_on_a_gpu(patch, cache_dir)
         target, units = device.target_of, UNITS.get(kind, 1)

@@ -1,4 +1,4 @@
-"""How far a model with integer weights is from the same model with float weights."""
+"""The error of a model with integer weights against the same model with float weights."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Exported models as programs: built by a C compiler and run on inputs, which go in and come out by pipes."""
+"""Exported models as programs: built by a C compiler, with inputs and outputs through pipes."""
 
 import shutil
 import subprocess
@@ -67,7 +67,7 @@ _CASE = """\
 
 
 def harness(images: Mapping[str, Image], name: str) -> str:
-    """Return C with ``run_NAME``, which runs a model on what it reads, and writes what comes of it."""
+    """Return C with ``run_NAME``, which reads inputs, runs a model, and writes outputs."""
     memory, cases = "", ""
     for i, (key, image) in enumerate(images.items()):
         prefix = f"{name}_{key}" if key else name
@@ -165,7 +165,7 @@ def build(
     options: Sequence[str] = STRICT,
     cc: Sequence[str] = (str(CC),),
 ) -> None:
-    """Have a C compiler, the system's by default, build a program; no warning may come."""
+    """Build a program with a C compiler, the system's by default; any warning is an error."""
     command = [*cc, *options, f"-I{folder}", *map(str, sources), "-lm", "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -229,7 +229,7 @@ def check(program: Exported, steps: Sequence[Step] = ()) -> None:
 
 
 def images() -> Model:
-    """Convolutions, and a dense layer over all that comes of them."""
+    """Return a model of convolutions, and a dense layer over all their results."""
     g = quantize_models.Net()
     x = g.op(RELU, [g.conv(g.input((1, 9, 7, 3)), 8)], NONE)
     x = g.conv(g.conv(x, 12), 5)
@@ -281,7 +281,7 @@ def shared() -> Model:
 
 
 def spectrum() -> Model:
-    """Complex numbers out of floats."""
+    """Return a model that computes complex numbers from floats."""
     g = Graph()
     x = g.input((4, 16))
     return model(g.build(g.op(RFFT2D, [x, g.const(np.int32([4, 16]))], NONE)))

@@ -1,7 +1,7 @@
-"""A back end in numpy that records what is asked of it, may fail at any call, and computes with the interpreter.
+"""A back end in numpy that records calls, can fail at any of them, and computes with the interpreter.
 
-Its memory is laid out as a plan says, and what is queued happens when it is waited for: whoever reads too early, or
-writes where something else lives, gets wrong numbers.
+Its memory is laid out as a plan says, and queued commands run only when they are waited for: code that reads too early,
+or overwrites live data, gets wrong numbers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -108,7 +108,7 @@ class OpenFake:
 
 
 class FakeMemory:
-    """An arena of bytes. queue: what is to happen, in order."""
+    """An arena of bytes. queue: the commands to run, in order."""
 
     def __init__(self, plan: Plan, device: FakeDevice) -> None:
         self._plan, self._device = plan, device
@@ -151,7 +151,7 @@ class FakeMemory:
 
 
 class FakeExecution:
-    """A region whose nodes the interpreter runs, on what lies in the memory."""
+    """A region that runs on the interpreter, with its tensors in the memory."""
 
     def __init__(self, plan: Plan, device: OpenFake) -> None:
         self._plan, self._device = plan, device.found
@@ -210,7 +210,7 @@ def _executor(model: Model, plan: Plan) -> Executor:
 
 @dataclass
 class FakeBackend:
-    """A back end of some devices, to be taken in this order."""
+    """A back end with some devices, in order of preference."""
 
     found: Sequence[FakeDevice]
 

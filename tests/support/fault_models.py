@@ -1,4 +1,4 @@
-"""Models that between them reach every path of the delegate, with what to feed them."""
+"""Models that together reach every path of the delegate, with their inputs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ def subjects() -> list[Subject]:
 
 
 class Session:
-    """A model made, run and asked for its variables and its report, step by step."""
+    """A model that is loaded, run, and asked for its variables and report, step by step."""
 
     def __init__(self, subject: Subject, delegates: Sequence[CLDelegate]) -> None:
         self._feeds = subject.feeds
@@ -82,7 +82,7 @@ class Session:
         return [self.interpreter.get_tensor(t) for t in self._variables]
 
     def steps(self) -> list[Callable[[], list[Array]]]:
-        """Everything that is done with a model, in order; each returns arrays to compare."""
+        """Return all steps in order; each returns arrays to compare."""
         invokes = [lambda k=k: self.invoke(k) for k in range(len(self._feeds))]
         return [self._allocate, *invokes, self.variables]
 
@@ -93,7 +93,7 @@ class Session:
 
 @cache
 def expected(name: str) -> list[list[Array]]:
-    """Return what the interpreter alone computes, step by step."""
+    """Return the results of the interpreter alone, step by step."""
     subject = next(s for s in subjects() if s.name == name)
     return [step() for step in Session(subject, []).steps()]
 

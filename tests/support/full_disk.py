@@ -1,4 +1,4 @@
-"""A disk that is full: files of this process cannot grow beyond a size."""
+"""A full disk: files of this process cannot grow beyond a size."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import pytest
 
 @contextmanager
 def full_disk(most_bytes: int) -> Iterator[None]:
-    """Every file that grows larger raises OSError, as the system says so; skips the test where it has no such limit."""
+    """Make every write beyond a size raise OSError; skip the test if the system has no such limit."""
     resource = pytest.importorskip("resource", reason="the system limits no file's size")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, before[1]))

@@ -1,7 +1,7 @@
-"""Gaps between all that a region has in memory, which kernels may neither write nor depend on: ``pytest --gaps``.
+"""Gaps between a region's tensors in memory, which kernels may neither write nor depend on: ``pytest --gaps``.
 
-Nothing shares memory with anything else then, and behind every tensor, constant and variable of a loop lies a gap of
-bytes that floats take for NaN. After each test the gaps are read again.
+No two tensors then share memory, and after every tensor, constant and loop variable comes a gap of bytes that are NaN
+as floats. The gaps are checked after each test.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ def leave() -> None:
 
 
 def written() -> list[str]:
-    """Return what was written between the tensors of all regions since the last call."""
+    """Return what was written into gaps of any region since the last call."""
     import pyopencl as cl
 
     faults = []
@@ -79,7 +79,7 @@ def _fill(memory: Any, buffer: Any, start: int, end: int) -> None:
 
 
 def _gaps(memory: Any) -> Iterator[tuple[int, int]]:
-    """Yield where every gap of an arena begins and ends: behind what lies in it, then behind variables in sets."""
+    """Yield the start and end of every gap in an arena: after its tensors, then after the variables in sets."""
     plan = memory._plan
     sizes = {usage.key: usage.size_bytes for usage in plan.usages}
     ordered = sorted(plan.arena.offsets.items(), key=lambda item: item[1])

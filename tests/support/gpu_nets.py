@@ -1,4 +1,4 @@
-"""Graphs for kernels of GPUs, with what is expected of them, computed in float64."""
+"""Graphs for GPU kernels, with expected results computed in float64."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from support.build import Graph, model
 
 @dataclass(frozen=True)
 class Net:
-    """A graph, what it is fed, what is expected, and the kernel that is to run it. exact: whether to the last bit."""
+    """A graph, its inputs, the expected results, and the kernel that must run it. exact: whether to the last bit."""
 
     graph: Graph
     output: int
@@ -25,7 +25,7 @@ class Net:
 
 
 def check(net: Net, options: dict[str, Any]) -> Interpreter:
-    """Run a net twice, as groups leave something to the next run, compare, and return it."""
+    """Run a net twice, because groups leave data for the next run; compare, and return it."""
     interpreter = Interpreter(model(net.graph.build(net.output)), delegates=[CLDelegate(**options)])
     interpreter.allocate_tensors()
     report = interpreter.delegation_report()
@@ -44,7 +44,7 @@ def check(net: Net, options: dict[str, Any]) -> Interpreter:
 
 
 def convolved(x: Array, w: Array, stride: int, groups: int, dilation: int) -> Array:
-    """Convolve images as padding SAME has it."""
+    """Convolve images with padding SAME."""
     images, height, width, _ = x.shape
     columns, size, _, depth = w.shape
     out = (-(-height // stride), -(-width // stride))

@@ -1,4 +1,4 @@
-"""Products and convolutions for GPUs, with what is expected of them in float64."""
+"""Products and convolutions for GPUs, with expected results in float64."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,7 +18,7 @@ _RELU6 = ActivationFunctionType.RELU6
 
 
 def dense(rows: int, columns: int, depth: int, *, known: bool = True, kernel: str = "product_local") -> Net:
-    """A product with a bias, an addend and RELU6 behind it."""
+    """Return a product followed by a bias, an addend and RELU6."""
     rng = np.random.default_rng(rows + columns + depth)
     g = Graph()
     x, w, b, r = (randn(rng, *shape) for shape in ((rows, depth), (columns, depth), (columns,), (rows, columns)))
@@ -50,7 +50,7 @@ def conv(
 
 
 def gated(side: int, channels: int, columns: int) -> Net:
-    """An image whose channels are multiplied by what is computed, and a 1x1 convolution of it with an addend."""
+    """Return a 1x1 convolution, with an addend, of an image whose channels are multiplied by computed gates."""
     rng = np.random.default_rng(channels)
     g = Graph()
     x, gates, w = (

@@ -1,4 +1,4 @@
-"""Models that users have seen fail on GPUs with 16-bit floats, made small: each with what is lost, and where."""
+"""Small forms of models that users have seen fail on GPUs with 16-bit floats, with what each loses, and where."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ WORDS, WIDTH, OUTLIER = 6, 64, 11
 
 @dataclass(frozen=True)
 class Failing:
-    """A model with its input; the operator that overflows first, and in which ways by mode: the fields of ``Finding``.
+    """A model with its input. It names the operator that overflows first, and how by mode: the fields of ``Finding``.
 
-    is_finite: whether what comes out looks right, though it is wrong.
+    is_finite: whether the wrong result looks right.
     """
 
     content: bytes
@@ -97,7 +97,7 @@ def tiny() -> Failing:
 
 
 def streaming() -> Failing:
-    """The residual stream itself: the sum of two halves is none."""
+    """Return the residual stream itself: the sum of two halves overflows."""
     rng, g = np.random.default_rng(3), Graph()
     x = g.input((1, WORDS, WIDTH))
     scaled = g.op(MUL, [x, g.const(np.float32(0.9))], MulOptions())
@@ -109,7 +109,7 @@ def streaming() -> Failing:
 
 
 def decomposed() -> Failing:
-    """A LayerNorm in parts: the variance becomes infinite, what is divided by it 0, and nothing looks wrong."""
+    """Return a LayerNorm in parts: the variance becomes infinite, the quotient 0, and the result looks right."""
     rng, g = np.random.default_rng(4), Graph()
     x, last = g.input((1, WORDS, WIDTH)), g.const(np.array([-1], np.int32))
     mean = g.op(MEAN, [x, last], KEPT)

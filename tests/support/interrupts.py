@@ -42,7 +42,7 @@ def interrupted(
 
 
 def places(function: Callable[[], object]) -> int:
-    """Call a function and return how many places it comes to."""
+    """Call a function; return how many such places it reaches."""
     tracer, before = _Tracer(sys.maxsize), sys.gettrace()
     sys.settrace(tracer.called)
     try:

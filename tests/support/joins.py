@@ -63,7 +63,7 @@ def cut(g: Graph, x: int, axis: int, pieces: int) -> list[int]:
 
 
 def agrees(model_: Model, **options: Any) -> Interpreter:
-    """Runs a model twice with different inputs on the device, and by the reference kernels."""
+    """Run a model on the device twice, with different inputs, and compare with the reference kernels."""
     content = write(model_)
     interpreter = Interpreter(model_content=content, delegates=[CLDelegate(**options)])
     interpreter.allocate_tensors()

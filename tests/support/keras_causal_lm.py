@@ -1,4 +1,4 @@
-"""Small causal language models of Keras layers, of random weights, and the files that are made of them."""
+"""Small causal language models of Keras layers with random weights, and the files made from them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -127,7 +127,7 @@ class Hub(keras.Model):
 
 
 def logits(model: Any, tokens: Array) -> Array:
-    """Return what Keras computes of a whole text, [tokens, words]."""
+    """Return Keras' logits for a whole text, [tokens, words]."""
     given = {"token_ids": tokens[None], "padding_mask": np.ones_like(tokens[None])}
     return np.asarray(model(given if isinstance(model, Hub) else tokens[None], training=False))[0]
 

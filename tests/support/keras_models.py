@@ -1,4 +1,4 @@
-"""Small Keras models with random weights, one for everything that the converter has a rule for."""
+"""Small Keras models with random weights, one for each rule of the converter."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def _undilated(model: Any) -> Any:
 
 
 def randomise(model: Any, seed: int = 1) -> Any:
-    """Gives a model weights that tell every channel from every other, and statistics that are not neutral."""
+    """Give a model weights that distinguish all channels, and statistics that aren't neutral."""
     random = np.random.default_rng(seed)
     for weight in model.weights:
         if not str(weight.dtype).startswith("float"):
@@ -76,6 +76,12 @@ def feeds(model: Any, batch: int, seed: int = 0, length: int = 5) -> list[Array]
         else random.standard_normal(shape).astype(np.float32)
         for x, shape in zip(model.inputs, shapes, strict=True)
     ]
+
+
+def outputs(model: Any, values: Sequence[Array]) -> list[Array]:
+    """Return Keras' outputs, in the model's order."""
+    structure = keras.tree.pack_sequence_as(model.input, [keras.ops.convert_to_tensor(value) for value in values])
+    return [np.asarray(y) for y in keras.tree.flatten(model(structure, training=False))]
 
 
 def _sequence(*layers: Any) -> Callable[[], Any]:

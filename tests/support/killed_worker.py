@@ -1,4 +1,4 @@
-"""A job on an engine of which a worker is killed."""
+"""A job on an engine that loses a worker."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from litecl.predictor import Predictor
 
 
 def killed(job_: Job, engine: str, workers: int) -> dict[str, Any]:
-    """Kill a worker halfway; return what became of the inputs."""
+    """Kill a worker halfway; return the outcome of the inputs."""
     reports: list[Done] = []
     for done in engines.ENGINES[engine](job_, job_.missing(), workers):
         reports.append(done)

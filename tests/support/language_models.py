@@ -1,4 +1,4 @@
-"""Language models step by step in LiteRT's kernels, fed by code that is not litecl's."""
+"""Language models step by step on LiteRT's kernels, fed by code that is independent of litecl."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ class Steps:
         self._position = 0
 
     def logits(self, token: int) -> Array:
-        """Return the logits of the token that follows one more."""
+        """Return the logits after one more token."""
         given: dict[str, Any] = dict(self._caches)
         for name, details in self._details.items():
             if name not in given:

@@ -1,4 +1,4 @@
-"""Processors of a lower level, which this machine's stands in for."""
+"""Processors of a lower level, emulated by this machine's."""
 
 from dataclasses import replace
 

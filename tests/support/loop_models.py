@@ -78,7 +78,7 @@ def outputs(interpreter: Interpreter) -> list[Array]:
 def check(
     model_: Model, feeds: Sequence[Array], expected: Sequence[Array] = (), *, claimed: bool = True, **options: Any
 ) -> Interpreter:
-    """Runs twice and compares with what is expected, or with LiteRT; ``claimed``: all of it is on the device."""
+    """Run twice, and compare with the expected results or LiteRT's. claimed: whether all of it runs on the device."""
     interpreter = prepared(model_, feeds, [CLDelegate(**options)])
     report = interpreter.delegation_report()
     if claimed:
@@ -92,7 +92,7 @@ def check(
 
 
 def reasons(interpreter: Interpreter) -> dict[str, str]:
-    """Return why the CPU runs what it runs, by operator."""
+    """Return the reasons of the nodes on the CPU, by operator."""
     return {row.op: row.reason for row in interpreter.delegation_report().nodes if not row.claimed}
 
 

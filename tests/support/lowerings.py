@@ -1,4 +1,4 @@
-"""Single nodes, lowered without a device: what tests of lowerings look at."""
+"""Single nodes, lowered without a device, for tests of lowerings."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ def floats(*shape: int, known: bool = False) -> TensorSpec:
 
 
 def node(op: Op, options: Any, inputs: Sequence[TensorSpec], target: Target) -> tuple[ClOp, Call]:
-    """Return the record that runs a node, and what it is asked to lower."""
+    """Return a node's device record, and the call to lower."""
     outputs = op.infer(options, inputs)
     operands = [Operand(spec) for spec in inputs]
     return CL_OPS[op].select(inputs, outputs), Call(options, operands, [Operand(spec) for spec in outputs], target)

@@ -1,8 +1,8 @@
-"""Fails everything that the device ``native`` asks of the system, each thing once, and looks at what comes of it.
+"""Fails each request of the device ``native`` to the system once, and checks the consequences.
 
 Compilers start, libraries are loaded, files are read and written and memory is allocated for the models of
-``fault_models.py``. Each such call fails once, with an error of the system's (with and without ``strict``) or as
-Ctrl-C, which comes at each run of a region, too (``python -m tools.faults native``).
+``fault_models.py``. Each such call fails once, with an error of the system (with and without ``strict``) or as Ctrl-C,
+which also interrupts each run of a region (``python -m tools.faults native``).
 """
 
 import ctypes
@@ -79,7 +79,7 @@ class Seam:
 
 @contextmanager
 def installed(seam: Seam) -> Iterator[None]:
-    """A seam in place of what the system does."""
+    """Put a seam in place of the system's functions."""
     with ExitStack() as stack:
         for owner, name in _POINTS:
             stack.enter_context(mock.patch.object(owner, name, _replaced(seam, name, getattr(owner, name))))
@@ -124,7 +124,7 @@ def places(subject: Subject, mode: str, how: str, kept: Path) -> list[Place]:
 
 
 def judge(place: Place, kept: Path) -> str:
-    """Return what is wrong at a place; nothing where all is right."""
+    """Return what is wrong at a place, "" if nothing is."""
     try:
         with fresh(place.mode, kept) as options:
             options = {**options, **place.subject.options}

@@ -1,4 +1,4 @@
-"""Layer norms in the forms that files have them in."""
+"""Layer norms in the forms that occur in files."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Fails OpenCL calls, each once, and checks the model then and afterwards (``python -m tools.faults opencl``)."""
+"""Fails OpenCL calls, each once, and checks the model during and after it (``python -m tools.faults opencl``)."""
 
 import gc
 from collections import Counter
@@ -42,14 +42,14 @@ def _raised(place: Place, routine: str) -> BaseException:
 
 
 def _kept(told: report.DelegationReport) -> Any:
-    """All of a report that a fault could make worse."""
+    """Return the parts of a report that a fault could make worse."""
     manners = tuple(row.manner for row in told.partitions)
     copied = told.counters.bytes_to_device, told.counters.bytes_to_host
     return told.device, told.claimed, manners, copied, frozenset(capabilities._known.values())
 
 
 def count(subject: Subject, mode: str) -> tuple[list[str], Any]:
-    """The names of all calls, in order, and what the report says."""
+    """Return the names of all calls in order, and the report."""
     with _fresh(mode) as options, installed(Seam()) as seam:
         session = Session(subject, [CLDelegate(**options, **subject.options)])
         for step in session.steps():

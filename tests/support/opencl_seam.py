@@ -1,7 +1,7 @@
-"""Every OpenCL call that litecl makes, counted, and one of them failing.
+"""Counts every OpenCL call that litecl makes, and lets one of them fail.
 
-The modules of litecl see pyopencl through ``cl``, which is replaced there; methods and queries are replaced in
-pyopencl's classes. What pyopencl itself calls within such a call does not count.
+litecl's modules see pyopencl through ``cl``, which is replaced there; methods and queries are replaced in pyopencl's
+classes. Calls that pyopencl makes within such a call don't count.
 """
 
 import sys
@@ -54,7 +54,7 @@ def error(kind: int, routine: str) -> Exception:
 
 @dataclass
 class Seam:
-    """calls: what was called, in order. fail_at: the position of the call that fails, ``raised`` with what."""
+    """calls: the calls so far, in order. fail_at: the position of the call that fails, by raising ``raised``."""
 
     fail_at: int | None = None
     raised: Callable[[str], BaseException] = lambda routine: error(0, routine)
@@ -64,7 +64,7 @@ class Seam:
 
     @property
     def live(self) -> list[Any]:
-        """Buffers, contexts and programs that were made and are still there."""
+        """Return the buffers, contexts and programs that still exist."""
         return [item for made in self._made if (item := made()) is not None]
 
     def call(self, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

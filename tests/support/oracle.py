@@ -1,4 +1,4 @@
-"""The expected outputs: those of ai_edge_litert's reference kernels, an implementation that is not litecl's."""
+"""Expected outputs from ai_edge_litert's reference kernels, which are independent of litecl."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from litecl.interpreter.graph import Array
 
 
 def run(content: bytes, feeds: Sequence[Array], resolver: OpResolverType = OpResolverType.BUILTIN_REF) -> list[Array]:
-    """Feeds a model's inputs in order, resizing those whose shape differs, and returns its outputs in order."""
+    """Set a model's inputs in order, resizing those whose shape differs, and return its outputs in order."""
     interpreter = Interpreter(model_content=content, num_threads=1, experimental_op_resolver_type=resolver)
     details = interpreter.get_input_details()
     for detail, feed in zip(details, feeds, strict=True):
@@ -23,7 +23,7 @@ def run(content: bytes, feeds: Sequence[Array], resolver: OpResolverType = OpRes
 
 
 def run_to(content: bytes, feeds: Sequence[Array], tensors: Sequence[int]) -> list[Array]:
-    """The values of any tensors of the first subgraph, by the reference kernels."""
+    """Return the values of any tensors of the first subgraph, by the reference kernels."""
     interpreter = Interpreter(
         model_content=content,
         num_threads=1,

@@ -1,4 +1,4 @@
-"""Pages of the documentation as a reader follows them: code, commands, and the packages to install."""
+"""Pages of the documentation as a reader follows them: code, commands, and packages to install."""
 
 import ast
 import json
@@ -33,7 +33,7 @@ _NEEDS = {
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that a reader does: runs code, or a command."""
+    """One action of a reader: running code, or a command."""
 
     text: str
     is_code: bool
@@ -49,14 +49,14 @@ def text_of(name: str) -> str:
 
 
 def steps(text: str) -> Iterator[Step]:
-    """Yield what a page has its reader do, in order; of commands without comments."""
+    """Yield a page's steps in order; commands without their comments."""
     for match in _STEP.finditer(text):
         code, command = match["code"], match["command"]
         yield Step(re.sub(r" +# .*", "", command) if code is None else code, code is not None)
 
 
 def installed(text: str) -> Set[str]:
-    """Return the distributions that a page has its reader install, with what litecl brings."""
+    """Return the distributions that a page installs, with litecl's requirements."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     text = " ".join(text.split())  # commands within sentences may be in two lines
     extras = {name for names in _EXTRAS.findall(text) for name in names.split(",")}

@@ -1,4 +1,4 @@
-"""Small models of the kinds that public programs run, by the file names under which the call patterns ask for them."""
+"""Small models of the kinds that public programs run, by the file names that call patterns use."""
 
 from collections.abc import Callable
 from pathlib import Path

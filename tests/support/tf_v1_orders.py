@@ -1,4 +1,4 @@
-"""Reads and writes of a variable of TensorFlow 1, in orders that only edges of control tell."""
+"""Reads and writes of a TensorFlow 1 variable, in orders that only control edges determine."""
 
 from collections.abc import Callable
 from typing import Any

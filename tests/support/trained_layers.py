@@ -1,4 +1,4 @@
-"""Layers of every kind, for models of quantization-aware training, which have FakeQuant operators around each."""
+"""Layers of every kind for models of quantization-aware training, surrounded by FakeQuant operators."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

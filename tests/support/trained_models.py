@@ -1,4 +1,4 @@
-"""Keras models that are trained for a minute on something made up, so that their accuracy says something."""
+"""Keras models that are trained for a minute on synthetic data, so that their accuracy is meaningful."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Trained:
 
 
 def train(task: Task, tested: int, seed: int = 7) -> Trained:
-    """Return the model of a task, trained, and data that it has not seen."""
+    """Return a task's trained model, with data that it has not seen."""
     keras.utils.set_random_seed(seed)
     rng = np.random.default_rng(seed)
     model = task.build()

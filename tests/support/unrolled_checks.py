@@ -1,4 +1,4 @@
-"""Models with recurrent layers step by step, altered anywhere, and what is compared of them."""
+"""Models with unrolled recurrent layers, altered in any place, and comparisons of their results."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -88,7 +88,9 @@ def counts(model: Model) -> dict[str, int]:
 
 
 def assert_same(before: Model, after: Model, runs: int = 3) -> None:
-    """LiteRT, interpreter and device compute with ``after`` what LiteRT computes with ``before``, again and again."""
+    """Check that LiteRT, interpreter and device compute with ``after``, run after run, what LiteRT does with
+    ``before``.
+    """
     content = write(after)
     runtimes = [Interpreter(content), Interpreter(content, delegates=[CLDelegate()])]
     for seed in range(runs):  # states must not leak from one run to the next
@@ -115,7 +117,7 @@ def assert_altered_models_compute_the_same(before: Model, seed: int) -> None:
 
 
 def assert_stays(before: Model) -> None:
-    """Nothing of a model is rolled up."""
+    """Check that nothing of a model is rolled up."""
     after, records = roll_up(before)
     assert after is before
     assert not records

@@ -1,4 +1,4 @@
-"""Products with weights that a file stores as integers and dequantizes."""
+"""Products whose weights are stored as integers and dequantized."""
 
 from dataclasses import dataclass
 
@@ -53,7 +53,7 @@ def stored(c: Case, rng: np.random.Generator) -> tuple[TensorSpec, Array]:
 
 
 def build(c: Case, g: Graph, rng: np.random.Generator) -> tuple[int, list[Array], Array]:
-    """Add a product; return its tensor, what it is fed and what is expected."""
+    """Add a product; return its tensor, its inputs and the expected result."""
     spec, floats = stored(c, rng)
     if c.blocks == 1 and not c.along and c.columns > 9:
         floats[9], spec.quantization.scale[9] = 0, 0  # type: ignore[union-attr]
@@ -72,7 +72,7 @@ def build(c: Case, g: Graph, rng: np.random.Generator) -> tuple[int, list[Array]
 
 
 def fed() -> tuple[bytes, list[Array]]:
-    """Return a model of a product, and what it is fed."""
+    """Return a model of a product, and its inputs."""
     g = Graph()
     y, feeds, _ = build(Case(), g, np.random.default_rng(7))
     return write(model(g.build(y))), feeds

@@ -18,6 +18,7 @@ from litecl.delegate.gpu.local_product import (
 from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.gpu.tiles import arithmetic, local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
+from litecl.delegate.matmul.product import starts
 
 _FEW_ROWS = 4  # at most, if each group computes some columns of all rows
 _LEAST_DEPTH = 64  # of a product whose groups take columns, not tiles
@@ -91,8 +92,9 @@ def batch_matmul(call: GpuCall) -> list[Step] | None:
         matrices = y.data if options.adj_y else y.data.swapaxes(-1, -2)
         values = in_tiles(matrices.reshape(-1, columns, depth), share)
         matrix_size = share.padded_depth * share.padded_columns
-    begins = zip(_begins(x_batch, batch, rows * depth), _begins(y_batch, batch, matrix_size), strict=True)
-    slices = [Slice(a, b, 0, i * rows * columns) for i, (a, b) in enumerate(begins)]
+    begins = starts(x_batch, rows * depth, batch), starts(y_batch, matrix_size, batch)
+    pairs = zip(*(each.ravel().tolist() for each in begins), strict=True)
+    slices = [Slice(a, b, 0, i * rows * columns) for i, (a, b) in enumerate(pairs)]
     return _product(call, share, matrix(rows, depth, columns), values, slices, right)
 
 
@@ -142,9 +144,3 @@ def _is_constant(bias: Operand | None) -> bool:
 
 def _bias(call: GpuCall) -> Operand | None:
     return call.inputs[2] if len(call.inputs) > 2 else None
-
-
-def _begins(own: Sequence[int], batch: Sequence[int], size: int) -> list[int]:
-    """Return where each product's matrix begins in an operand, whose batch broadcasts to ``batch``."""
-    indices = np.arange(np.prod(own, dtype=np.int64)).reshape(own) * size
-    return [int(i) for i in np.broadcast_to(indices, batch).reshape(-1)]

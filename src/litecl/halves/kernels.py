@@ -38,7 +38,7 @@ Kernel = Callable[[Any, Inputs, Sums], Array]
 def _fully_connected(options: Any, inputs: Inputs, sums: Sums) -> Array:
     x, weights = require.arrays(inputs, 2)
     rows = sums.dot(x.reshape(-1, weights.shape[1]), weights.T)
-    outputs = conv_2d.finish(rows, inputs, 2, options.fused_activation_function)
+    outputs = activation.finish(rows, inputs, 2, options.fused_activation_function)
     return outputs.reshape(output_shape(options, x.shape, weights.shape))
 
 
@@ -47,7 +47,7 @@ def _conv_2d(options: Any, inputs: Inputs, sums: Sums) -> Array:
     groups, sizes = x.shape[3] // filter_.shape[3], conv_2d.windows(options, x.shape, filter_.shape)
     parts = zip(np.split(x, groups, axis=3), conv_2d.matrices(filter_, groups), strict=True)
     outputs = [window.convolve(part, _by(sums, matrix), sizes) for part, matrix in parts]
-    return conv_2d.finish(np.concatenate(outputs, axis=3), inputs, 2, options.fused_activation_function)
+    return activation.finish(np.concatenate(outputs, axis=3), inputs, 2, options.fused_activation_function)
 
 
 def _by(sums: Sums, matrix: Array) -> Callable[[Array], Array]:
@@ -61,7 +61,7 @@ def _depthwise_conv_2d(options: Any, inputs: Inputs, sums: Sums) -> Array:
     patches = window.patches(window.pad(images, sizes), sizes)
     terms = (patches[:, :, :, i, j] * filter_[0, i, j] for i, j in np.ndindex(*filter_.shape[1:3]))
     outputs = sums.of(terms, patches[:, :, :, 0, 0])
-    return conv_2d.finish(outputs, inputs, 2, options.fused_activation_function)
+    return activation.finish(outputs, inputs, 2, options.fused_activation_function)
 
 
 def _transpose_conv(options: Any, inputs: Inputs, sums: Sums) -> Array:
@@ -78,13 +78,13 @@ def _transpose_conv(options: Any, inputs: Inputs, sums: Sums) -> Array:
     flipped = filter_[:, ::-1, ::-1].transpose(1, 2, 3, 0).reshape(-1, filter_.shape[0])
     (top, left), (height, width) = offsets, output[1:3]
     outputs = window.convolve(image, _by(sums, flipped), sizes)[:, top : top + height, left : left + width]
-    return conv_2d.finish(outputs, inputs, 3, options.fused_activation_function)
+    return activation.finish(outputs, inputs, 3, options.fused_activation_function)
 
 
 def _conv_3d(options: Any, inputs: Inputs, sums: Sums) -> Array:
     x, filter_ = require.arrays(inputs, 2)
     matrix, sizes = filter_.reshape(-1, filter_.shape[4]), conv_3d.windows(options, x.shape, filter_.shape)
-    return conv_2d.finish(window.convolve(x, _by(sums, matrix), sizes), inputs, 2, options.fused_activation_function)
+    return activation.finish(window.convolve(x, _by(sums, matrix), sizes), inputs, 2, options.fused_activation_function)
 
 
 def _batch_matmul(options: Any, inputs: Inputs, sums: Sums) -> Array:

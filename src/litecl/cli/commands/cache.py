@@ -1,8 +1,6 @@
 """``litecl cache``: shows, limits or empties the cache on disk."""
 
 import argparse
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from rich.text import Text
@@ -44,12 +42,7 @@ def run(args: argparse.Namespace) -> Output:
     if args.limit is not None:
         disk.set_limit(own, args.limit)
         removed = disk.trim(own, args.limit)
-    earlier = disk.earlier(own.parent)
-    earlier_bytes = sum(map(_size, earlier))
-    for path in earlier if args.clean else ():
-        with suppress(OSError):
-            path.unlink()
-    stuck = sum(path.exists() for path in [*disk.files(own), *earlier]) if args.clean else 0
+    stuck = len(disk.files(own)) if args.clean else 0
     others = disk.others(own)
     row = {"kept": "programs", "folder": str(own), "files": len(disk.files(own))}
     row |= {"size_bytes": disk.size_bytes(own), "limit_bytes": disk.limit(own), "others": others}
@@ -60,19 +53,7 @@ def run(args: argparse.Namespace) -> Output:
         view.append(Text(f"{stuck} files could not be removed: the folder cannot be written", "bold red"))
     if others:
         view.append(Text(f"left alone in this folder: {', '.join(others)}"))
-    if earlier:
-        done = "removed" if args.clean and not stuck else "no longer used; --clean removes them"
-        left = f"{len(earlier)} programs of an earlier version ({size(earlier_bytes)}): {done}"
-        view.append(Text(f"{own.parent}: {left}"))
-    before = {"folder": str(own.parent), "files": len(earlier), "size_bytes": earlier_bytes}
-    return Output({"folders": [row], "removed_bytes": removed, "earlier": before}, view, int(stuck > 0))
-
-
-def _size(path: Path) -> int:
-    """Return the size of a file; 0 if another process has just removed it."""
-    with suppress(OSError):
-        return path.stat().st_size
-    return 0
+    return Output({"folders": [row], "removed_bytes": removed}, view, int(stuck > 0))
 
 
 def _bytes(text: str) -> int:

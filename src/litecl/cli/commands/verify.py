@@ -16,8 +16,9 @@ from litecl.cli.command import Output, count, folder, numbers_argument, numbers_
 from litecl.cli.outputs import OutputFile
 from litecl.cli.places import full_name
 from litecl.cli.tables import table
+from litecl.delegate.native.processors import processors
 from litecl.interpreter.errors import DeviceNotFound, LiteclError, ModelFileNotFound
-from litecl.perf.environment import cores, header, machine
+from litecl.perf.environment import header, machine
 from litecl.report import verified
 from litecl.verify import catalogue, waivers
 from litecl.verify.check import Check
@@ -125,7 +126,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs",
         type=positive,
-        default=min(_MOST_JOBS, cores()),
+        default=min(_MOST_JOBS, processors()),
         metavar="N",
         help="processes to run at a time (default: cores, at most 4)",
     )
