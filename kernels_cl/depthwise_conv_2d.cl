@@ -96,10 +96,28 @@ INLINE void store_channels(__global float *out, const floatv y, const int group_
 }
 
 // The number of rows of a tile, and the rows of the input that it reads, counted in dilations: [first, last). Those
-// before `both` are for row 0 only, those from `second` on for row 1 only.
+// before `both` are for row 0 only, those from `second` on for row 1 only. The tiles below read `ahead` more, from row
+// `next` on, not counted in dilations.
 typedef struct {
-    int count, first, both, second, last;
+    int count, first, both, second, last, next, ahead;
 } Rows;
+
+// Vectors of a cache line. If it has several, a tile takes longer to compute than to fetch, and prefetches what is below
+// it vector by vector, so that it computes meanwhile; else all at once.
+#define LINE_VECTORS (LINE_FLOATS / VW)
+
+// Prefetches a part of what tiles below those of channels [c_first, c_last) will read, vector by vector. x is at their
+// first pixel, c the vector's first channel. Lines are fetched in the order of their addresses, which the processor
+// then continues, if the tiles have all channels; else the vectors of a line share its pixels.
+INLINE void prefetch_below(__global const float *x, __global const Geometry *restrict g, const Rows *rows,
+                           const int c_first, const int c_last, const int c) {
+    const int line = g->width * g->channels, lines = (PIXELS * STRIDE_X + LINE_VECTORS - 1) / LINE_VECTORS;
+    const int whole = c_last - c_first == g->channels, vector = c / VW;
+    const int step = whole ? LINE_FLOATS : LINE_VECTORS * g->channels;
+    x += rows->next * line + (whole ? vector * lines * LINE_FLOATS : c + vector % LINE_VECTORS * g->channels);
+    ROLL for (int y = 0; y < rows->ahead; ++y, x += line)
+        UNROLL for (int i = 0; i < lines; ++i) PREFETCH_FAR(x + i * step);
+}
 
 // Computes the tiles of channels [c_first, c_last). x and out point at their first pixel.
 INLINE void compute_pixels(__global const float *restrict x, __global const float *restrict weights,
@@ -109,6 +127,7 @@ INLINE void compute_pixels(__global const float *restrict x, __global const floa
     const int line = g->dilation_y * g->width * g->channels, taps = g->kernel_width * g->channels;
     for (int c = c_first; c < c_last; c += VW) {
         const int c0 = MIN(c, g->channels - VW);
+        if (LINE_VECTORS > 1) prefetch_below(x, g, rows, c_first, c_last, c0);
         const floatv start = LOAD(bias + c0);
         floatv sums[ROWS][PIXELS];
         UNROLL for (int r = 0; r < ROWS; ++r)
@@ -146,13 +165,13 @@ COMPUTE_PIXELS(compute_edges, EDGES)
 COMPUTE_PIXELS(compute_any, ANY)
 #endif
 
-// Prefetches what tiles of channels [c_first, c_last) read of some rows from x on, and the tiles beside them do not.
-INLINE void prefetch_rows(__global const float *x, __global const Geometry *restrict g, const int rows,
+// Prefetches all that tiles below those of channels [c_first, c_last) will read. x is at their first pixel.
+INLINE void prefetch_rows(__global const float *x, __global const Geometry *restrict g, const Rows *rows,
                           const int c_first, const int c_last) {
     const int whole = c_last - c_first == g->channels;
     const int columns = PIXELS * g->stride_x, runs = whole ? 1 : columns;
     const int length = whole ? columns * g->channels : c_last - c_first;
-    ROLL for (int y = 0; y < rows; ++y)
+    ROLL for (int y = rows->next; y < rows->next + rows->ahead; ++y)
         ROLL for (int t = 0; t < runs; ++t)
             ROLL for (int c = 0; c < length; c += LINE_FLOATS)
                 PREFETCH_FAR(x + (y * g->width + t) * g->channels + c_first + c);
@@ -177,9 +196,9 @@ INLINE void compute_rows(__global const float *restrict x, __global const float 
     const int image = row / g->out_height, top = row % g->out_height * g->stride_y - g->pad_y;
     const int below = MAX(0, g->height - top), later = (count - 1) * g->stride_y, step = g->dilation_y;
     const int last = MIN((below + step - 1) / step, g->kernel_height + later);
+    const int next = (g->kernel_height - 1) * step + 1 + later;
     const Rows rows = {count, (MAX(0, -top) + step - 1) / step, count > 1 ? MIN(last, later) : last,
-                       count > 1 ? MIN(last, g->kernel_height) : last, last};
-    const int next = (g->kernel_height - 1) * step + 1 + later, ahead = MIN(d->ahead, below - next);
+                       count > 1 ? MIN(last, g->kernel_height) : last, last, next, MIN(d->ahead, below - next)};
     x += (image * g->height + top) * g->width * g->channels;
     out += row * g->out_width * g->channels * g->group_columns;
     for (int ox = x_first; ox < x_last; ox += PIXELS) {
@@ -188,7 +207,7 @@ INLINE void compute_rows(__global const float *restrict x, __global const float 
         const int right = left + (PIXELS - 1) * g->stride_x + (g->kernel_width - 1) * g->dilation_x;
         __global const float *from = x + left * g->channels;
         __global float *to = out + first * g->channels * g->group_columns;
-        prefetch_rows(from + next * g->width * g->channels, g, ahead, c_first, c_last);
+        if (LINE_VECTORS == 1) prefetch_rows(from, g, &rows, c_first, c_last);
         if (INSIDE)
             compute_inside(from, weights, bias, to, g, &rows, c_first, c_last, left, low, high);
 #if EDGE

@@ -22,6 +22,7 @@ from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, Depthwis
 _KERNEL = "depthwise_conv_2d"
 _WIDEST_UNROLLED = 7
 _ROWS = 2  # of a tile on a CPU
+_LINE = 16  # floats, of a cache: tiles of narrower vectors prefetch its lines in order
 _LEAST_AHEAD = 1 << 17  # bytes: a smaller image is in the second-level cache
 _LEAST_FRESH_AHEAD = 1 << 20  # the same of an image that was computed last
 
@@ -72,9 +73,11 @@ def share_of(g: Geometry, target: Target) -> Share:
 
 
 def _near_vectors(g: Geometry, rows: int, pixels: int, vectors: int, target: Target) -> int:
-    """Return how many of a pixel's vectors a tile may read and write so that the tile beside it finds the columns that
-    both read in the first-level cache: equal parts of them.
+    """Return how many of a pixel's vectors a tile may read and write: all of them where tiles prefetch adjacent lines,
+    else equal parts, so that the tile beside it finds the columns that both read in the first-level cache.
     """
+    if target.vector_width < _LINE:
+        return vectors
     high, wide = (rows - 1) * g.stride_y + g.kernel_height, (pixels - 1) * g.stride_x + g.kernel_width
     vector_bytes = 4 * target.vector_width * (high * wide + rows * pixels)
     parts = -(-vectors * vector_bytes // max(1, target.schedule(_KERNEL).near_bytes))
