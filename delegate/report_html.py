@@ -26,17 +26,17 @@ def html(report: Any) -> str:  # a DelegationReport, whose module imports this o
         paragraph(head),
         *(paragraph(line, "warning") for line in report.warnings),
         *((paragraph(invoke),) if cost.any else ()),
-        table(_REGION, map(_region, report.partitions)),
+        table(_PARTITION, map(_partition, report.partitions)),
         _nodes("Nodes on the CPU", [row for row in report.nodes if not row.claimed]),
         _nodes("All nodes", report.nodes),
     )
 
 
-_REGION = ("partition", "nodes", "launches", "arena", "constants", "operations", "runs as", "loops", "kernels")
+_PARTITION = ("partition", "nodes", "launches", "arena", "constants", "operations", "runs as", "loops", "kernels")
 _NODE = ("node", "operator", "where", "reason", "kernels", "inputs", "outputs")
 
 
-def _region(row: Any) -> Sequence[object]:
+def _partition(row: Any) -> Sequence[object]:
     sizes = _size(row.arena_bytes), _size(row.constant_bytes), f"{row.flops:,}"
     texts = row.manner, "; ".join(row.loops), ", ".join(row.kernels)
     return f"{row.partition} (subgraph {row.subgraph})", len(row.nodes), row.launches, *sizes, *texts
