@@ -106,8 +106,11 @@ class Target(Protocol):
         """
 
     @property
-    def signed_rows(self) -> bool:
-        """Whether a single row of bytes is multiplied fastest as signed bytes, which excludes weights of -128."""
+    def byte_pairs(self) -> bool:
+        """Whether bytes are multiplied two at a time, as words or as signed bytes, not four at a time: then a single
+        row is multiplied fastest as signed bytes, which excludes weights of -128, and 3x3 windows by Winograd's
+        algorithm.
+        """
 
     @property
     def line_tiles(self) -> Mapping[str, TilesByWidth]:

@@ -139,6 +139,7 @@ DEFAULTS: Mapping[str, Schedule] = {
     "quantized_depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS_OF_BYTES),
     "quantized_depthwise_lines": Schedule(items_per_unit=2, least=2e4),
     "winograd": Schedule(near_bytes=1 << 19, far_bytes=1 << 20),
+    "quantized_winograd": Schedule(items_per_unit=1, least=1e5, near_bytes=1 << 16),
     "weight_only": Schedule(tiles=(TileShape(4, 1, 1.0),)),
     "quantize_rows": Schedule(pieces=64),
 }

@@ -33,7 +33,7 @@ class CpuTarget:
     tuning: Tuning = field(default_factory=Tuning)
     takes_turns: bool = False
     sums_across: bool = False
-    signed_rows: bool = False
+    byte_pairs: bool = False
     own: ClassVar[Own] = {}  # what is shared is a CPU's way
 
     @property

@@ -63,7 +63,7 @@ def winograd(call: CpuCall, g: Geometry) -> list[Launch] | None:
     weights = panels(points.reshape(36, parts, share.columns, g.channels).swapaxes(0, 1), tile.panel)
     added = packed(bias, 1, g.columns, tile.panel, target)
     widths = g.channels, share.columns
-    steps = [_apart(share.block * width) for width in widths]
+    steps = [apart(share.block * width) for width in widths]
     grid = Grid("winograd", (patches, g.columns), (share.patches, share.columns))
     scratch = Scratch(4 * 36 * sum(steps) * prod(grid.needed))
     shape = Winograd(g, out.step, *tiles, share.patches, share.columns, share.block, *steps)
@@ -77,7 +77,7 @@ def winograd(call: CpuCall, g: Geometry) -> list[Launch] | None:
     return [*added.steps, launch]
 
 
-def _apart(floats: int) -> int:
+def apart(floats: int) -> int:
     """Return a step of at least ``floats`` floats that spreads 36 lines over many sets of a cache."""
     return _LINE * (-(-floats // _LINE) | 1)
 

@@ -53,7 +53,7 @@ class GpuTarget:
         return max(min(LEAST_ITEMS, most), min(most, wanted))
 
     @property
-    def signed_rows(self) -> bool:
+    def byte_pairs(self) -> bool:
         """See ``Target``."""
         return False
 

@@ -96,7 +96,7 @@ class Patches:
     def signed_row(self, values: Array, bits: int, target: Target) -> dict[str, str | int | float]:
         """Return the macro of a PLAIN row that is multiplied as signed bytes, by weights that fit in ``bits``."""
         above = int(values.min(initial=0)) > -1 << (bits - 1)
-        return {"SIGNED_ROW": 1} if target.signed_rows and "PLAIN" in self.defines and above else {}
+        return {"SIGNED_ROW": 1} if target.byte_pairs and "PLAIN" in self.defines and above else {}
 
     @property
     def defines(self) -> dict[str, str | int | float]:

@@ -87,7 +87,7 @@ class NativeFound:
             local_mem_bytes=_LOCAL_BYTES,
             takes_turns=turns,
             sums_across=across,
-            signed_rows=_PAIRS.get(width) in macros and _FOURS not in macros,
+            byte_pairs=_PAIRS.get(width) in macros and _FOURS not in macros,
         )
 
     def steadied(self) -> Self:

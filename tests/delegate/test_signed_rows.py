@@ -30,7 +30,7 @@ def _fed(case: Case) -> Fed:
 
 def _signed(case: Case, width: int, *, able: bool = True) -> list[tuple[str, Defines]]:
     """Return the kernels, with their macros, that multiply signed rows on a CPU with vectors of so many lanes."""
-    of_all = launches(_fed(case), CpuTarget(width, 1, signed_rows=able))
+    of_all = launches(_fed(case), CpuTarget(width, 1, byte_pairs=able))
     return [(launch.kernel, launch.defines) for launch in of_all if "SIGNED_ROW" in dict(launch.defines)]
 
 
@@ -96,4 +96,4 @@ def test_processors(level: str, signed: int) -> None:
     if compiled is None or "__x86_64__" not in compiled.macros:
         pytest.skip("no compiler for x86-64")
     lower = replace(compiled, target=(f"-march={level}",), known=None)
-    assert NativeFound(lower).target().signed_rows == bool(signed)
+    assert NativeFound(lower).target().byte_pairs == bool(signed)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal, Scratch, Step, Target
+from litecl.delegate.cpu.quantized_winograd import quantized_winograd
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.strided import Memory
 from litecl.delegate.matmul.geometry import Geometry, abreast, geometry, matrix, reached, side_by_side
@@ -98,7 +99,11 @@ def dense(call: Call) -> tuple[Geometry, Weights]:
 
 
 def _lower_conv(call: Call) -> list[Step]:
-    return [convolution(call, *conv(call))]
+    g, weights = conv(call)
+    of_bytes = g.is_3x3 and call.input(0).spec.type in claims.BYTES
+    if call.target.byte_pairs and of_bytes and (launch := quantized_winograd(call, g, weights)):
+        return [launch]
+    return [convolution(call, g, weights)]
 
 
 def _lower_dense(call: Call) -> list[Step]:
