@@ -16,7 +16,7 @@ from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.graph import Array
 from support.bundles import LM, bundle
 from support.chat_models import chat_model
-from support.chat_templates import QWEN, TOOL
+from support.chat_templates import QWEN, TEMPLATES, TOOL
 from support.command import data, failure
 
 TEMPLATE = (
@@ -377,3 +377,32 @@ def test_errors(path: Path, flags: tuple[str, ...], said: str, capsys: pytest.Ca
 def test_a_model_without_a_template(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = failure(capsys, "chat", LM.write(tmp_path), "--prompt", "x", "--cpu")
     assert "it has no chat template: give one with --template, or use litecl generate" in said
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_message_as_clients_of_openai_send_it(name: str, tmp_path: Path) -> None:
+    """Fields without a value are as good as absent, as in transformers 5; "tool_calls" even empty would be calls."""
+    generator = Generator(bundle(tmp_path, jinja_prompt_template=TEMPLATES[name]), cpu=True)
+    reply = {"role": "assistant", "content": "Hello"}
+    absent = dict.fromkeys(("tool_calls", "refusal", "audio", "function_call", "annotations", "reasoning_content"))
+    assert generator.chat_prompt([USER, reply | absent, NEXT]).text == generator.chat_prompt([USER, reply, NEXT]).text
+
+
+@pytest.mark.parametrize("given", ["reasoning_content", "thinking", "reasoning"])
+def test_names_of_thinking(given: str, tmp_path: Path) -> None:
+    """Whatever name a message has for it, templates find it by theirs."""
+    read = "{{ messages[0].reasoning_content }}|{{ messages[0].thinking }}"
+    generator = Generator(bundle(tmp_path, jinja_prompt_template=read), cpu=True)
+    reply = {"role": "assistant", "content": "Hello", "reasoning_content": None, given: "hm"}
+    assert generator.chat_prompt([reply]).text == "hm|hm"
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_developers_messages(name: str, tmp_path: Path) -> None:
+    """They are the system's where the template has no such role: many write nothing for a role they don't know."""
+    generator = Generator(bundle(tmp_path, jinja_prompt_template=TEMPLATES[name]), cpu=True)
+    system, developer = ({"role": role, "content": "Be brief."} for role in ("system", "developer"))
+    assert generator.chat_prompt([developer, USER]).text == generator.chat_prompt([system, USER]).text
+    own = "{% for m in messages %}{% if m.role == 'developer' %}d{% else %}{{ m.role }}{% endif %}{% endfor %}"
+    generator = Generator(bundle(tmp_path, jinja_prompt_template=own), cpu=True)
+    assert generator.chat_prompt([developer, USER]).text == "duser"

@@ -164,3 +164,14 @@ def test_numbers_that_make_no_distribution(wrong: dict[str, Any]) -> None:
     (name,) = wrong
     with pytest.raises(ModelError, match=rf"^{name}: expected"):
         Sampling(**wrong)
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_beyond_floats() -> None:
+    """Tiny temperatures and huge penalties warn of nothing; what leaves no largest number is an error."""
+    logits, random = np.array([1.0, -2.0, 3.0]), np.random.default_rng(0)
+    assert choose(logits, Sampling(temperature=1e-320), (), random) == 2
+    assert choose(logits, Sampling(repetition_penalty=1e308), (0, 1, 2), random) == 2
+    assert choose(logits, Sampling(frequency_penalty=1e308), (), random, (2, 2)) == 0
+    with pytest.raises(ModelError, match="the logits, with penalties and biases, have no largest number"):
+        choose(logits * 9, Sampling(repetition_penalty=1e-308), (2,), random)

@@ -6,7 +6,7 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -201,6 +201,86 @@ def test_one_session_in_two_threads(generator: Generator, monkeypatch: pytest.Mo
         errors.clear()
 
 
+def test_a_mask_that_calls_its_own_session(generator: Generator, tmp_path: Path) -> None:
+    """The token would be chosen for another text than the session then has; the session itself stays right."""
+    calls: dict[str, Callable[[Session], Any]] = {
+        "generate": lambda session: session.generate(PROMPT[5:7], max_tokens=2),
+        "a stream": lambda session: [*session.stream(PROMPT[5:7], max_tokens=2)],
+        "score": lambda session: session.score(PROMPT[5:7]),
+        "rewind": lambda session: session.rewind(PROMPT[:3]),
+        "fork": lambda session: session.fork(),
+        "save": lambda session: session.save(tmp_path / "in a mask.npz"),
+        "restore": lambda session: session.restore(tmp_path / "before.npz"),
+    }
+    for name, call in calls.items():
+        for at in (0, 2):
+            session = generator.session()
+            session.generate(PROMPT[:4], max_tokens=1)
+            session.save(tmp_path / "before.npz")
+
+            def mask(
+                tokens: Sequence[int], allowed: Any, call: Any = call, at: int = at, session: Session = session
+            ) -> None:
+                if len(tokens) == at:
+                    call(session)
+
+            with pytest.raises(ModelError, match="another call used this session while it chose a token"):
+                session.generate(PROMPT[4:5], mask=mask, max_tokens=4)
+            tokens = session.tokens
+            assert [*session.generate(max_tokens=4).tokens] == LM.greedy(tokens, 4), (name, at)
+    other = generator.session()
+    got = generator.generate(PROMPT[:4], mask=lambda tokens, allowed: other.score(PROMPT[:1]) and None, max_tokens=2)
+    assert [*got.tokens] == LM.greedy(PROMPT[:4], 2)
+
+
+def test_another_thread_restores_while_the_model_runs(
+    generator: Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, refused = generator.session(), list[bool]()
+    session.generate(PROMPT[:4], max_tokens=1)
+    session.save(tmp_path / "session.npz")
+    run = generator._model.run
+
+    def intrude() -> None:
+        with pytest.raises(ModelError, match="another thread uses this session"):
+            session.restore(tmp_path / "session.npz")
+        refused.append(True)
+
+    def meanwhile(*given: Any) -> Any:
+        thread = threading.Thread(target=intrude)
+        thread.start()
+        thread.join()
+        return run(*given)
+
+    tokens = session.tokens
+    monkeypatch.setattr(generator._model, "run", meanwhile)
+    assert [*session.generate(max_tokens=4, log_probs=True).tokens] == LM.greedy(tokens, 4)  # step by step
+    assert len(refused) > 3
+
+
+@pytest.mark.parametrize("given", [5, None, b"session.npz", ["session.npz"]])
+def test_a_path_that_is_none(generator: Generator, given: Any) -> None:
+    session = generator.session()
+    for call in (session.save, session.restore, generator.load):
+        with pytest.raises(ArgumentError, match="path: expected the path of a file, got"):
+            call(given)
+
+
+@pytest.mark.parametrize("prompt", [b"text", bytearray(b"text"), {7, 20}, {7: 20}])
+def test_prompts_that_are_no_tokens(generator: Generator, prompt: Any) -> None:
+    """Bytes are numbers, but of characters; a set has no order."""
+    for call in (generator.generate, generator.session().score, generator.session().rewind):
+        with pytest.raises(ArgumentError, match="prompt: expected a text or numbers of tokens"):
+            call(prompt)
+
+
+@pytest.mark.parametrize("returned", [[False] * LM.words, (True,) * LM.words, np.ones(3, np.bool_)])
+def test_a_mask_that_returns_what_it_allows(generator: Generator, returned: Any) -> None:
+    """It would have no effect."""
+    with pytest.raises(ArgumentError, match="mask: expected a function that changes its second argument"):
+        generator.generate(PROMPT[:4], mask=lambda tokens, allowed: returned)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_process_forked_while_the_model_runs(generator: Generator) -> None:
     """The thread that runs it does not exist in the child, and is not waited for."""
@@ -353,7 +433,7 @@ def test_files_that_are_no_session_of_the_model(generator: Generator, tmp_path: 
             generator.load(tmp_path / "cut.npz")
     with pytest.raises(FileNotFoundError):
         generator.load(tmp_path / "absent.npz")
-    with tempfile.TemporaryFile() as opened, pytest.raises(ModelError, match=f"{opened.fileno()}: no session"):
+    with tempfile.TemporaryFile() as opened, pytest.raises(ArgumentError, match=f"a file, got {opened.fileno()}"):
         generator.load(opened.fileno())  # type: ignore[arg-type]
     other = CausalLM()
     other.weights["out"] += 1

@@ -1,8 +1,9 @@
 """Tokens to text as they come, stop sequences, and the libraries of tokenizers."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from litecl import Generator
 from litecl.generate import tokenizers
 from litecl.generate.text import TextStream
-from litecl.interpreter.errors import MissingExtra, ModelError
+from litecl.interpreter.errors import ArgumentError, MissingExtra, ModelError, ModelFileNotFound
 from support import tokenizers as small
 from support.causal_lm import CausalLM
 
@@ -85,6 +86,51 @@ def test_the_end_of_a_text(tmp_path: Path) -> None:
     assert got.tokens[-1] == 256 and got.finish == "stop token"
     assert got.text == small.Bytes().decode(got.tokens)
     assert drawn.timing.decode_tokens == len(drawn.tokens)
+
+
+class Odd(small.Bytes):
+    """A tokenizer of one's own whose methods return what they shouldn't."""
+
+    def __init__(self, **returned: Any) -> None:
+        self._returned = returned
+        self.stop_tokens = returned.get("stop_tokens", (256,))
+
+    def encode(self, text: str, first: bool) -> list[int]:
+        return self._returned.get("encode", super().encode(text, first))  # type: ignore[no-any-return]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return self._returned.get("decode", super().decode(tokens))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("returned", "match"),
+    [
+        *(
+            ({"encode": each}, r"numbers of tokens from encode\(\), got ")
+            for each in (None, "ab", b"ab", [1.5], {"ids": 1})
+        ),
+        *(({"decode": each}, r"a text from decode\(\), got ") for each in (None, b"ab", 5, ["a"])),
+        *(({"stop_tokens": each}, "numbers of tokens from stop_tokens, got ") for each in (None, 5, ["a"], "a")),
+    ],
+)
+def test_a_tokenizer_that_returns_another_thing(returned: dict[str, Any], match: str, tmp_path: Path) -> None:
+    """A typed error says so, in chats too."""
+    (tmp_path / "chat_template.jinja").write_text("{{ bos_token }}{{ messages[0].content }}")
+    generator = Generator(LM.write(tmp_path), cpu=True, tokenizer=Odd(**returned))
+    for call in (generator.generate, generator.chat):
+        with pytest.raises(ArgumentError, match=f"^tokenizer: expected {match}"):
+            call("a prompt", max_tokens=3)
+
+
+def test_tokenizers_that_are_none(tmp_path: Path) -> None:
+    path = LM.write(tmp_path)
+    with pytest.raises(ArgumentError, match=r"tokenizer: expected .*, which has no \['decode', 'stop_tokens'\]"):
+        Generator(path, cpu=True, tokenizer=type("Half", (), {"encode": None})())
+    with pytest.raises(ModelFileNotFound, match="nosuch"):
+        Generator(path, cpu=True, tokenizer=tmp_path / "nosuch").generate("a prompt")
+    for text in (5, None, b"a"):
+        with pytest.raises(ArgumentError, match="expected a text, got"):
+            Generator(path, cpu=True, tokenizer=small.Bytes()).encode(text)  # type: ignore[arg-type]
 
 
 LIBRARIES = [

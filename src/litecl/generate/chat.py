@@ -12,6 +12,7 @@ from litecl.interpreter.errors import ArgumentError, ModelError, brief
 
 Message = Mapping[str, Any]
 
+_THOUGHTS = ("reasoning_content", "thinking", "reasoning")  # names of an earlier reply's thinking
 _TEXT = ("text", "input_text")  # types of a part that is a text
 
 
@@ -102,6 +103,8 @@ def chat_prompt(
     described = None if not tools else _plain("tools", tools)
     if described and "tools" not in template.source:
         raise ModelError("tools: the chat template of this model takes none")
+    if "developer" not in template.source:  # OpenAI's newer name of the role, which templates would pass over
+        plain = [each | {"role": "system"} if each["role"] == "developer" else each for each in plain]
     if lexicon.takes_parts:
         plain = [each | {"content": _as_parts(each.get("content"))} for each in plain]
     chosen = _plain("variables", variables)
@@ -144,25 +147,32 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _checked(index: int, message: Any) -> dict[str, Any]:
-    """Return a message whose content is a text, or None, and whose calls have objects for arguments."""
+    """Return a message whose content is a text, if it has one, and whose calls have objects for arguments.
+
+    Like the transformers library, leave out what is None, as clients of OpenAI send their messages, which templates
+    would write as "None" or fail at; and give thoughts all names that templates read.
+    """
     where = f"messages[{index}]"
     if not isinstance(message, dict) or not isinstance(message.get("role"), str):
         raise ArgumentError(f"{where}: expected a mapping with the text 'role', got {brief(repr(message))}")
-    content = message.get("content")
+    known: dict[str, Any] = {key: value for key, value in message.items() if value is not None}
+    if thoughts := [known[name] for name in _THOUGHTS if name in known]:
+        known = {"thinking": thoughts[0], **known, "reasoning_content": thoughts[0]}
+    content = known.get("content")
     if isinstance(content, list):
-        message["content"] = content = "".join(_text_of(where, each) for each in content)
+        known["content"] = content = "".join(_text_of(where, each) for each in content)
     if not isinstance(content, str | None):
         raise ArgumentError(f"{where}: expected a text for 'content', or a list of parts, got {brief(repr(content))}")
-    if content is None and message["role"] in ("user", "system"):
+    if content is None and known["role"] in ("user", "system"):
         raise ArgumentError(f"{where}: expected a text for 'content', got a message without it")
-    calls = message.get("tool_calls") or []
+    calls = known.get("tool_calls") or []
     if not isinstance(calls, list) or not all(isinstance(each, dict) for each in calls):
         raise ArgumentError(f"{where}: expected a list of mappings for 'tool_calls', got {brief(repr(calls))}")
     for call in calls:
         function = call.get("function", call)
         if isinstance(function, dict) and isinstance(function.get("arguments"), str):
             function["arguments"] = _arguments(where, function["arguments"])
-    return message
+    return known
 
 
 def _text_of(where: str, part: Any) -> str:

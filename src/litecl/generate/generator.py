@@ -208,8 +208,10 @@ def _reading(
     """Return a factory for the tokenizer. The caller's overrides the bundle's."""
     if given is None:
         return stored
-    if not isinstance(given, str | PathLike) and not hasattr(given, "encode"):
-        raise ArgumentError(f"tokenizer: expected the path of a file, or a tokenizer, got {given!r:.100}")
     if isinstance(given, str | PathLike):
         return partial(tokenizers.from_file, Path(given))
+    if missing := [each for each in ("encode", "decode", "stop_tokens") if not hasattr(given, each)]:
+        raise ArgumentError(
+            f"tokenizer: expected the path of a file, or a tokenizer, got {given!r:.100}, which has no {missing}"
+        )
     return lambda: given

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from litecl.generate import tokenizers
 from litecl.generate.text import TextStream
 from litecl.generate.tokenizers import Tokenizer
-from litecl.interpreter.errors import MissingExtra, ModelError
+from litecl.interpreter.errors import ArgumentError, MissingExtra, ModelError
 
 if TYPE_CHECKING:
     from litecl.generate.templates import ChatTemplate
@@ -49,9 +49,12 @@ class Lexicon:
     def encode(self, text: str, first: bool) -> list[int]:
         """Return a text's tokens. first: whether it begins a context.
 
-        Raises ModelError without a tokenizer, and for half a surrogate pair, which no tokenizer takes.
+        Raises ModelError without a tokenizer, and for half a surrogate pair, which no tokenizer takes; ArgumentError
+        for anything but a text, and for a tokenizer that returns anything but numbers.
         """
         tokenizer = self.tokenizer
+        if not isinstance(text, str):
+            raise ArgumentError(f"expected a text, got {text!r:.100}")
         if tokenizer is None:
             raise ModelError("a text needs a tokenizer: give numbers of tokens instead, or Generator(tokenizer=...)")
         try:
@@ -59,8 +62,8 @@ class Lexicon:
         except UnicodeEncodeError as error:
             raise ModelError(f"expected a text of Unicode, got {text[error.start]!r} at {error.start}") from error
         if first and self._start is not None:
-            return [*self._numbers(self._start), *tokenizer.encode(text, False)]
-        return tokenizer.encode(text, first)
+            return [*self._numbers(self._start), *_encoded(tokenizer, text, False)]
+        return _encoded(tokenizer, text, first)
 
     @property
     def has_template(self) -> bool:
@@ -114,7 +117,7 @@ class Lexicon:
     def _start_numbers(self) -> Sequence[int]:
         if self._start is not None:
             return self._numbers(self._start)
-        return () if self.tokenizer is None else self.tokenizer.encode("", True)[:1]
+        return () if self.tokenizer is None else _encoded(self.tokenizer, "", True)[:1]
 
     def _name(self, token: int) -> str:
         return "" if self.tokenizer is None else tokenizers.name(self.tokenizer, token)
@@ -123,7 +126,7 @@ class Lexicon:
         """Return the token sequences that end a text; without a tokenizer, only those given as numbers."""
         tokenizer = self.usable(needs_text)
         known = [self._numbers(stop) for stop in self._stops if tokenizer is not None or not isinstance(stop, str)]
-        return [*known, *([] if tokenizer is None else [(token,) for token in tokenizer.stop_tokens])]
+        return [*known, *([] if tokenizer is None else [(end,) for end in _ends(tokenizer)])]
 
     def stream(
         self, before: Sequence[int], stop: Sequence[str], needs_text: bool, marked: bool = False
@@ -153,4 +156,20 @@ class Lexicon:
         if not isinstance(named, str):
             return named
         assert self.tokenizer is not None
-        return tuple(self.tokenizer.encode(named, False))
+        return tuple(_encoded(self.tokenizer, named, False))
+
+
+def _encoded(tokenizer: Tokenizer, text: str, first: bool) -> list[int]:
+    return _checked("encode()", tokenizer.encode(text, first))
+
+
+def _ends(tokenizer: Tokenizer) -> list[int]:
+    return _checked("stop_tokens", tokenizer.stop_tokens)
+
+
+def _checked(source: str, tokens: Sequence[int]) -> list[int]:
+    """Return what a tokenizer returns, which may be a caller's own. Raises ArgumentError for anything but tokens."""
+    try:
+        return tokenizers.numbers_of(tokens)
+    except TypeError as error:
+        raise ArgumentError(f"tokenizer: expected numbers of tokens from {source}, got {tokens!r:.100}") from error

@@ -87,13 +87,14 @@ def probabilities(
 def masked(logits: Array, mask: Callable[[Sequence[int], Array], object], tokens: Sequence[int]) -> Array:
     """Return logits with -inf for the tokens that a mask takes out; see ``GenerationOptions``.
 
-    Raises ModelError if it leaves none, ArgumentError if it returns another array, which would have no effect.
+    Raises ModelError if it leaves none, ArgumentError if it returns an array of its own, which does nothing.
     """
     allowed = np.ones(len(logits), np.bool_)
     returned = mask(tokens, allowed)
-    if isinstance(returned, np.ndarray) and returned is not allowed:
+    is_list = hasattr(returned, "__len__") and len(returned) == len(allowed)
+    if returned is not allowed and (is_list or isinstance(returned, np.ndarray)):
         raise ArgumentError(
-            "mask: expected a function that changes its second argument, got one that returns another array"
+            f"mask: expected a function that changes its second argument, got one that returns {returned!r:.60}"
         )
     if not allowed.any():
         raise ModelError(f"mask: it allows no token after {len(tokens)}")
@@ -128,7 +129,10 @@ def _distribution(
     logits: Array, sampling: Sampling, before: Collection[int], generated: Collection[int]
 ) -> tuple[Sequence[int] | Array, Array]:
     """Return the candidate tokens and their probabilities: with a top_k most likely first, else by number."""
-    x = _adjusted(np.array(logits, np.float64), sampling, before, generated)
+    x = np.array(logits, np.float64)
+    if sampling.adjusts:
+        with np.errstate(over="ignore"):
+            _adjust(x, sampling, before, generated)
     most = _largest(x)
     if sampling.temperature == 0:
         return [int(x.argmax())], np.ones(1)
@@ -137,7 +141,8 @@ def _distribution(
         tokens = _most_likely(x, sampling.top_k)
         x = x[tokens]
     x -= most  # in place: with a large vocabulary, to get memory takes longer than to compute
-    x /= sampling.temperature
+    with np.errstate(over="ignore"):  # by a tiny temperature: the chance is 0
+        x /= sampling.temperature
     chances = np.exp(x, out=x)
     if sampling.top_p < 1:
         kept = _nucleus(chances, sampling.top_p)
@@ -173,11 +178,11 @@ def _largest_of(x: Array, count: int, least: float) -> Array:
 def _largest(x: Array) -> float:
     most = float(x.max())
     if not math.isfinite(most):  # NaN too
-        raise ModelError(f"the model's logits have no largest number, but {most}")
+        raise ModelError(f"the logits, with penalties and biases, have no largest number, but {most}")
     return most
 
 
-def _adjusted(x: Array, sampling: Sampling, before: Collection[int], generated: Collection[int]) -> Array:
+def _adjust(x: Array, sampling: Sampling, before: Collection[int], generated: Collection[int]) -> None:
     """Apply the penalties and the bias, in place."""
     penalty, bias = sampling.repetition_penalty, sampling.logit_bias
     if penalty != 1 and before:
@@ -190,7 +195,6 @@ def _adjusted(x: Array, sampling: Sampling, before: Collection[int], generated: 
         if outside := [token for token in bias if token >= len(x)]:
             raise ModelError(f"logit_bias: tokens {outside[:5]} are out of range for a vocabulary of {len(x)}")
         x[[*bias]] += [*bias.values()]
-    return x
 
 
 def _require(name: str, value: object, fits: bool, expected: str) -> None:

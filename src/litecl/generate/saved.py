@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from litecl.interpreter.dataclass import dataclass
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.graph import Array, Model, Shape
 from litecl.interpreter.records import Misfit, Within, record
 from litecl.interpreter.regular_files import open_regular
@@ -90,7 +90,8 @@ def _part(data: Array) -> bytes:
 
 
 def write(path: str | PathLike[str], model: str, state: State, caches: Mapping[str, Array]) -> None:
-    """Write a session atomically. model: its fingerprint. Raises OSError."""
+    """Write a session atomically. model: its fingerprint. Raises OSError, and ArgumentError for no path."""
+    _require_path(path)
     text = json.dumps({"version": _VERSION, "model": model, **asdict(state)})
     arrays: dict[str, Any] = {_STATE: np.frombuffer(text.encode(), np.uint8), **caches}
     with whole_file(Path(path)) as file:
@@ -98,7 +99,8 @@ def write(path: str | PathLike[str], model: str, state: State, caches: Mapping[s
 
 
 def read(path: str | PathLike[str], limits: Limits) -> tuple[State, dict[str, Array]]:
-    """Read a session. Raises ModelError for a damaged file, or one that doesn't fit the model."""
+    """Read a session. Raises ModelError for a damaged file, or one that doesn't fit the model; ArgumentError."""
+    _require_path(path)
     try:
         with open_regular(path) as opened, np.load(opened, allow_pickle=False) as arrays:
             _check_sizes(arrays, limits)
@@ -112,6 +114,11 @@ def read(path: str | PathLike[str], limits: Limits) -> tuple[State, dict[str, Ar
     if fault := _fault(file, caches, limits):
         raise ModelError(f"{fspath(path)}: {fault}")
     return file, caches
+
+
+def _require_path(path: object) -> None:
+    if not isinstance(path, str | PathLike):
+        raise ArgumentError(f"path: expected the path of a file, got {path!r:.100}")
 
 
 def _check_sizes(arrays: Any, limits: Limits) -> None:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, replace
-from operator import index
 from os import PathLike
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,6 +20,7 @@ from litecl.generate.options import Finish, Generation, GenerationOptions, Piece
 from litecl.generate.overlap import overlap
 from litecl.generate.sampling import choose, log_softmax, masked
 from litecl.generate.text import TextStream
+from litecl.generate.tokenizers import numbers_of
 from litecl.generate.whole import STOPS
 from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.graph import Array
@@ -76,6 +76,7 @@ class Session:
         self._known: _Known | None = None
         self._stop = 0  # how many of the last tokens ended the text
         self._thread: int | None = None  # that runs the model
+        self._calls = 0  # that have begun
         self.timing = Timing()
         self.go_on: Callable[[], None] = lambda: None
 
@@ -252,7 +253,7 @@ class Session:
         return other
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write tokens, caches and the random state to a file for ``Generator.load``."""
+        """Write tokens, caches and the random state to a file for ``Generator.load``. Raises OSError."""
         self._settle()
         random = record(saved.Random, self._random.bit_generator.state)
         state = saved.State([*self._tokens], self._held, random)
@@ -267,6 +268,7 @@ class Session:
         random.bit_generator.state = asdict(state.random)
         tokens, caches = [*state.tokens], model.holding(values)
         settled = _Settled(len(tokens), random, random.bit_generator.state)
+        self._settle()
         self._tokens, self._held, self._random, self._caches = tokens, state.held, random, caches
         self._ahead = []
         self._settled = settled  # no call since the first store: an interrupt can't mix two sessions
@@ -281,7 +283,7 @@ class Session:
     def _checked(self, tokens: Iterable[int]) -> list[int]:
         """Return the tokens as ints, if they can be added. Raises ModelError and ArgumentError; changes nothing."""
         try:
-            numbers = [index(token) for token in tokens]
+            numbers = numbers_of(tokens)
         except TypeError as error:
             raise ArgumentError(f"prompt: expected a text or numbers of tokens, got {tokens!r:.100}") from error
         if outside := [n for n in numbers if not 0 <= n < self._model.vocabulary]:
@@ -365,11 +367,20 @@ class Session:
             yield token, logits
 
     def _step(self, asked: GenerationOptions, before: int) -> tuple[int, Array]:
-        """Return the next token, and its logits. before: how many tokens came before the generated ones."""
+        """Return the next token, and its logits. before: how many tokens came before the generated ones.
+
+        Raises ModelError if a mask, say, has called the session: the logits are then of another text.
+        """
+        calls = self._calls
         logits = self._read()
         start = time.perf_counter()
         new = self._tokens[before:] if asked.mask is not None or asked.sampling.counts else ()
         left = logits if asked.mask is None else masked(logits, asked.mask, new)
+        if calls != self._calls:
+            raise ModelError(
+                "another call used this session while it chose a token, such as one of its own mask: give it a session "
+                "of its own (fork() copies one)"
+            )
         token = choose(left, asked.sampling, self._tokens, self._random, new)
         self.timing += Timing(decode_tokens=1, decode_s=time.perf_counter() - start)
         return token, logits
@@ -461,6 +472,7 @@ class Session:
     def _settle(self) -> None:
         """Return to the settled state after a call that didn't finish. The next call does this: it surely runs."""
         self._require_alone()
+        self._calls += 1
         length, self._random, self._random.bit_generator.state = self._settled
         self._drop_ahead()
         if self._held > length:  # the caches may hold other tokens

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from litecl.generate.overlap import overlap
+from litecl.interpreter.errors import ArgumentError
 
 _UNFINISHED = "\N{REPLACEMENT CHARACTER}"  # shown for a character whose other bytes are in the next token
 _CONTEXT = 6  # earlier tokens to decode along: they affect how a token is written
@@ -40,9 +41,11 @@ class TextStream:
         return self._released(self._written(True), True)
 
     def _written(self, last: bool) -> str:
-        """Return the text that the tokens add."""
+        """Return the text that the tokens add. Raises ArgumentError for a tokenizer that returns another thing."""
         before = self._decode(self._tokens[self._start : self._out])
         now = self._decode(self._tokens[self._start :])
+        if not isinstance(now, str):
+            raise ArgumentError(f"tokenizer: expected a text from decode(), got {now!r:.100}")
         if len(now) <= len(before) or (now.endswith(_UNFINISHED) and not last):
             return ""
         self._start, self._out = self._out, len(self._tokens)

@@ -2,13 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from operator import index
 from pathlib import Path
 from typing import Any, Protocol
 
 from litecl.generate.replies import MARKS
 from litecl.interpreter.errors import MissingExtra, ModelError
+from litecl.interpreter.file.reader import content_of
 
 _INSTALL = "pip install 'litecl[llm]'"
 _BESIDE = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.model")
@@ -28,12 +30,19 @@ class Tokenizer(Protocol):
         """The tokens that end a text."""
 
 
+def numbers_of(tokens: Iterable[object]) -> list[int]:
+    """Return tokens as ints. Raises TypeError for anything else: bytes are a text, and a set has no order."""
+    if isinstance(tokens, bytes | bytearray | Set | Mapping):
+        raise TypeError
+    return [index(token) for token in tokens]  # type: ignore[arg-type]  # which checks it
+
+
 def marked(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
     """Return the text of tokens, skipping special ones but those that mark the parts of a reply.
 
     A tokenizer without a method ``marked`` of its own skips all of them.
     """
-    return str(tokenizer.marked(tokens)) if hasattr(tokenizer, "marked") else tokenizer.decode(tokens)
+    return tokenizer.marked(tokens) if hasattr(tokenizer, "marked") else tokenizer.decode(tokens)
 
 
 def name(tokenizer: Tokenizer, token: int) -> str:
@@ -136,9 +145,13 @@ def load(content: bytes, ends: str | None = None) -> Tokenizer:
 
 
 def from_file(path: Path) -> Tokenizer:
-    """Load a tokenizer. A ``tokenizer.json`` takes its end-of-text token from ``tokenizer_config.json`` beside it."""
+    """Load a tokenizer. A ``tokenizer.json`` takes its end-of-text token from ``tokenizer_config.json`` beside it.
+
+    Raises the errors of ``load``, and ModelFileError.
+    """
+    content = bytes(content_of(path))
     try:
-        return load(path.read_bytes(), _ends(path.with_name("tokenizer_config.json")))
+        return load(content, _ends(path.with_name("tokenizer_config.json")))
     except ModelError as error:
         expected = "expected a tokenizer.json or a SentencePiece model"
         raise ModelError(f"{path}: {expected}: {error}") from error
