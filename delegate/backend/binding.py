@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from litecl.delegate.backend.places import part_of
+from litecl.delegate.backend.layout import part_of
 from litecl.delegate.backend.protocols import Device, Execution, KeepsTensors, TakesBuffers
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.plan.plan import Plan

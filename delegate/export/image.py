@@ -1,4 +1,4 @@
-"""What a signature of a model needs to run: tables, constants and places in one arena, from its plan."""
+"""What a signature of a model needs to run: tables, constants and one arena, laid out by its plan."""
 
 import hashlib
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from litecl.delegate.backend.places import Places
+from litecl.delegate.backend.layout import Layout
 from litecl.delegate.cl_op import Arg, Operand
 from litecl.delegate.claim.region import FOLDED
 from litecl.delegate.delegation import CLDelegation
@@ -174,7 +174,7 @@ class _Drawing:
     ) -> None:
         self._signature, self._plan, self._most, self._constants = signature, plan, most_iterations, constants
         self._specs = delegation.specs[signature.subgraph]
-        self._places = None if plan is None else Places(plan, ALIGNMENT)
+        self._layout = None if plan is None else Layout(plan, ALIGNMENT)
         self._arena_bytes = 0 if plan is None else plan.arena.size_bytes
 
     def image(self, variables: Variables) -> Image:
@@ -204,12 +204,12 @@ class _Drawing:
 
     def _address(self, arg: Arg) -> int:
         """Return an argument's address as region.cl encodes it."""
-        assert self._places is not None
-        root, _ = self._places.root(arg)
-        if root in self._places.constants:
+        assert self._layout is not None
+        root, _ = self._layout.root(arg)
+        if root in self._layout.constants:
             assert root.data is not None
             return self._constants.put(root.data) | Shift.CONSTANTS << RegionSize.OFFSET_BITS
-        return self._places.address(arg)
+        return self._layout.address(arg)
 
     def _input(self, name: str, tensor: int) -> Port:
         plan = self._plan
@@ -232,13 +232,13 @@ class _Drawing:
         raise DelegateError(f"{_REFUSED}: output {name!r} is a variable")
 
     def _port(self, name: str, tensor: int, operand: Operand) -> Port:
-        plan, places = self._plan, self._places
-        assert plan is not None and places is not None
+        plan, layout = self._plan, self._layout
+        assert plan is not None and layout is not None
         root, start = plan.place(operand)
         spec = replace(self._checked(name, tensor, operand.shape), data=None)
         if root.data is not None:
             return Port(name, tensor, spec, "constants", self._constants.put(root.data) + start)
-        return Port(name, tensor, spec, "arena", places.start(root) + start)
+        return Port(name, tensor, spec, "arena", layout.start(root) + start)
 
     def _checked(self, name: str, tensor: int, shape: Shape | None = None) -> TensorSpec:
         """Return a tensor's spec. shape: as planned, if that is known. Raises DelegateError for a type or shape that
@@ -252,8 +252,8 @@ class _Drawing:
         return spec if shape is None else replace(spec, shape=shape)
 
     def _states(self, variables: Variables) -> tuple[Kept, ...]:
-        plan, places = self._plan, self._places
-        if plan is None or places is None:
+        plan, layout = self._plan, self._layout
+        if plan is None or layout is None:
             return ()
         kept = []
         for state in plan.states:
@@ -267,7 +267,7 @@ class _Drawing:
                 raise DelegateError(f"{_REFUSED}: nothing assigns variable {state.key!r} a first value, {expected}")
             root, start = plan.place(state.before)
             set_bytes = plan.slots[root].set_bytes if root in plan.slots else 0
-            at = places.start(root) + start
+            at = layout.start(root) + start
             kept.append(Kept(state.key, at, set_bytes, self._constants.put(value), value.nbytes))
         return tuple(kept)
 

@@ -6,7 +6,7 @@ from weakref import ref
 import numpy as np
 
 from litecl.delegate.backend import fork
-from litecl.delegate.backend.places import Places, part_of
+from litecl.delegate.backend.layout import Layout, part_of
 from litecl.delegate.cl_op import Arg, Operand
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
@@ -116,21 +116,21 @@ class NativeMemory:
         self._plan = plan
         self.arena = aligned(plan.arena.size_bytes)
         self._address = int(self.arena.ctypes.data)
-        self._places = Places(plan, ALIGNMENT)
+        self._layout = Layout(plan, ALIGNMENT)
         first = Shift.SETS + 2 * (plan.turns + 1)
         ends = dict.fromkeys(map(plan.root, (*plan.inputs, *plan.outputs)))
         outside = [root for root in ends if root in plan.arena.offsets or root in plan.apart]
         self.shifts = {root: first + i for i, root in enumerate(outside)}
-        sizes = dict(self._places.constants.values())
+        sizes = dict(self._layout.constants.values())
         small, end = {}, 0
         for offset, size in sizes.items():
             if size < _SHARED_BYTES:
                 small[offset], end = end, align(end + max(1, size), ALIGNMENT)
         block = aligned(end)
         self._constants = {offset: block[at : at + sizes[offset]] for offset, at in small.items()}
-        tensors = {offset for root, (offset, _) in self._places.constants.items() if isinstance(root, Operand)}
+        tensors = {offset for root, (offset, _) in self._layout.constants.items() if isinstance(root, Operand)}
         models = set()
-        for data, offset in self._places.released():
+        for data, offset in self._layout.released():
             if offset in small:
                 self._constants[offset][...] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
             elif (
@@ -151,13 +151,13 @@ class NativeMemory:
         self.constant_bytes = sum(self.constant_parts.values())
 
     def address(self, arg: Arg) -> int:
-        """Return an argument's address for region.cl (``Places.address``)."""
-        root, start = self._places.root(arg)
+        """Return an argument's address for region.cl (``Layout.address``)."""
+        root, start = self._layout.root(arg)
         if root in self.shifts:
             return (self._arena_offset(root) + start) | self.shifts[root] << RegionSize.OFFSET_BITS
-        if root not in self._places.constants:
-            return self._places.address(arg)
-        return self._offsets[self._places.constants[root][0]] | Shift.CONSTANTS << RegionSize.OFFSET_BITS
+        if root not in self._layout.constants:
+            return self._layout.address(arg)
+        return self._offsets[self._layout.constants[root][0]] | Shift.CONSTANTS << RegionSize.OFFSET_BITS
 
     def _arena_offset(self, root: Operand) -> int:
         """Return a root's offset in the arena; 0 if it lies apart."""
@@ -170,10 +170,10 @@ class NativeMemory:
 
     def view(self, operand: Operand, turned: bool = False) -> Array | None:
         """Return an operand's memory as an array; None for a constant or an operand that lies apart."""
-        root, start = self._places.root(operand)
+        root, start = self._layout.root(operand)
         if root not in self._plan.arena.offsets and root not in self._plan.slots:
             return None
-        return part_of(self.arena, self._places.start(root, {self._plan.turns} if turned else ()) + start, operand)
+        return part_of(self.arena, self._layout.start(root, {self._plan.turns} if turned else ()) + start, operand)
 
     def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
         """Copy a host array to an operand."""
@@ -183,8 +183,8 @@ class NativeMemory:
 
     def download(self, operand: Operand, into: Array, turned: bool = False) -> None:
         """Copy an operand, which may be a constant, to a host array."""
-        view, (root, start) = self.view(operand, turned), self._places.root(operand)
-        into[...] = part_of(self._constants[self._places.constants[root][0]], start, operand) if view is None else view
+        view, (root, start) = self.view(operand, turned), self._layout.root(operand)
+        into[...] = part_of(self._constants[self._layout.constants[root][0]], start, operand) if view is None else view
 
     def copy(self, state: Operand, turned: bool) -> None:
         """Copy a state from the other set."""

@@ -1,4 +1,4 @@
-"""Objects compiled ahead, in a package: what a processor takes from it, and what it leaves."""
+"""Objects compiled ahead, in a package: which of them a processor uses."""
 
 import re
 import shutil

@@ -134,7 +134,7 @@ def turned(x: Array, in_rows: bool) -> Array:
 
 
 def run(options: dict[str, Any]) -> Iterator[tuple[str, Array, Array]]:
-    """Yield every case with its result and what is expected, all of one region."""
+    """Yield every case with its result and the expected one, computed in one region."""
     g, rng = Attended(), np.random.default_rng(5)
     outputs = [attended(c, g) for c in CASES.values()]
     interpreter = Interpreter(model(g.build(*outputs)), delegates=[CLDelegate(strict=True, **options)])
@@ -188,7 +188,7 @@ def test_the_smallest_weight_counts() -> None:
 @pytest.mark.parametrize("shown", [None, True, False])
 @pytest.mark.parametrize("rows", [1, 3, 20])
 def test_hidden_blocks_are_not_read(rows: int, shown: bool | None) -> None:
-    """Of keys that a mask hides from all rows, so the time follows what is seen of a cache."""
+    """Blocks of keys that a mask hides from all rows are skipped, so the time follows the visible part of a cache."""
     c = case(rows, 512, 8, 8, (), mask=(512,), by=LOW, shown=shown, values_in_rows=False)
     g, rng = Attended(), np.random.default_rng(5)
     interpreter = Interpreter(model(g.build(attended(c, g))), delegates=[CLDelegate(strict=True, num_threads=1)])
@@ -205,7 +205,7 @@ def test_hidden_blocks_are_not_read(rows: int, shown: bool | None) -> None:
 
 
 def test_attention_of_attention() -> None:
-    """The weights of a second attention are made of the result of the first, which is the first product of both."""
+    """The second attention's weights come from the first's result, which is also the first product of both."""
     g = Attended()
     first = g.seen(g.scores())
     weights, values = g.softmax(first), g.input((2, 3, 6, 4))

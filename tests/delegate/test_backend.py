@@ -125,7 +125,7 @@ _ERRORS: tuple[Callable[[], BaseException], ...] = (
 @SHARED
 @pytest.mark.parametrize("name", ["image", "two LSTMs", "loop"])
 def test_any_call_that_fails(name: str, shared: bool) -> None:
-    """The CPU goes on where the device stopped, with variables as they were, and the report says so."""
+    """The CPU continues where the device stopped, with variables as they were, and the report says so."""
     subject = SUBJECTS[name]
     sound = FakeDevice(subject.model, shared=shared)
     assert_steps(delegated(subject, sound), name)
@@ -144,7 +144,7 @@ def test_any_call_that_fails(name: str, shared: bool) -> None:
 
 @SHARED
 def test_any_call_that_is_interrupted_or_strict(shared: bool) -> None:
-    """Whoever sees the error finds variables as they were, and may do the same again."""
+    """Callers that catch the error find variables as they were, and can repeat the call."""
     subject = SUBJECTS["lstm"]
     sound = FakeDevice(subject.model, shared=shared)
     assert_steps(delegated(subject, sound), "lstm")
@@ -230,7 +230,7 @@ def test_an_output_that_is_an_input_stays_while_the_next_input_is_set() -> None:
 
 
 def test_a_fork_that_a_signal_interrupts_leaves_no_lock_behind() -> None:
-    """Python ignores what the first step of a fork raises, and goes on to the last."""
+    """Python ignores an error in the first step of a fork, and continues with the last."""
 
     class Interrupting:
         def acquire(self, *, blocking: bool) -> bool:
@@ -270,7 +270,7 @@ def test_ctrl_c_anywhere_in_a_fork_leaves_no_lock_behind() -> None:
 
 
 def test_what_a_child_of_fork_loses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """States that the host does not see are lost with the device; what needs no threads goes on."""
+    """States in memory that the host can't see are lost with the device; devices without threads keep working."""
     subject = SUBJECTS["lstm"]
     for needs_threads in (False, True):
         device = FakeDevice(subject.model, needs_threads=needs_threads)

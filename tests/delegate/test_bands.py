@@ -1,4 +1,4 @@
-"""Convolutions that run band by band of rows, with what lies between them in a cache: the same results, less memory."""
+"""Convolutions that run in bands of rows, with intermediate results in a cache: the same results in less memory."""
 
 from dataclasses import dataclass
 from typing import Any

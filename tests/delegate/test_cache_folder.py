@@ -241,7 +241,7 @@ def test_what_the_administrator_made_can_be_shared(shared: bool) -> None:
 @posix
 @pytest.mark.parametrize("link", [False, True])
 def test_a_pipe_or_a_link_among_the_files_is_not_read(link: bool, tmp_path: Path) -> None:
-    """No thread waits for a writer, and what is there is replaced; a link's target stays."""
+    """No thread waits for a writer, and the entry is replaced; a link's target stays."""
     _use(tmp_path)
     own = disk.own(tmp_path)
     found = [path for path in own.iterdir() if path.suffix in (".bin", ".json")]

@@ -119,7 +119,7 @@ _STEPS = _steps()
 
 @pytest.mark.parametrize("build", _STEPS.values(), ids=_STEPS)
 def test_steps(build: Build, mode: dict[str, Any]) -> None:
-    """Each operator does as part of a chain what it does by itself."""
+    """Each operator computes the same within a chain as alone."""
     assert launches_of(build, mode) == 1
 
 
@@ -157,7 +157,7 @@ def within_a_concatenation(g: Graph, x: int) -> int:
 
 
 def of_a_part(g: Graph, x: int) -> list[int]:
-    """A chain of functions, none of which could read rows by itself, and one that takes rows as an operand."""
+    """Return a chain of functions that can't read rows by themselves, and a chain with rows as an operand."""
     a = conv(g, x, 64)
     functions = apply(g, unary.ABS, apply(g, EXP, a))
     return [joined(g, conv(g, x, 32), a), functions, apply(g, MUL, apply(g, EXP, conv(g, x, 64)), a)]

@@ -1,4 +1,4 @@
-"""What a user asks for and does not get is an error, and what happens without being asked for is told."""
+"""A request that can't be met is an error, and every automatic choice is reported."""
 
 import logging
 import pickle

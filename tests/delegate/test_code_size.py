@@ -1,4 +1,4 @@
-"""What a first answer waits for: how many kernels a model's layers are."""
+"""The number of kernels that a model's layers need, which determines the time of a first answer."""
 
 import numpy as np
 import pytest

@@ -168,7 +168,7 @@ def test_an_error_is_of_its_own_source(monkeypatch: pytest.MonkeyPatch, wrong: i
 
 
 def test_a_process_compiles_several_sources(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All processors have some; what comes of a source does not depend on the others."""
+    """Every process gets some; a source's result doesn't depend on the others."""
     units, started = _sources({f"f{n}": f"volatile int x = {n} + VW;" for n in range(7)}), list[object]()
     real = subprocess.Popen
 
@@ -220,7 +220,7 @@ def test_a_compiler_of_the_users(tmp_path: Path) -> None:
 
 
 def _hanging(path: Path, *, after: int) -> Path:
-    """A compiler that works so many times and then waits for a child of its own, which writes its number beside it."""
+    """Return a compiler that works a number of times, then waits for a child, which writes its process id to a file."""
     real = _found()
     path.write_text(
         f"""#!/bin/sh
@@ -245,7 +245,9 @@ def _gone(path: Path) -> bool:
 def test_a_compiler_that_hangs_leaves_the_cpu(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """When it is asked what it is, when it compiles, and when it does so later: once, for all regions of a model."""
+    """Whether it hangs when asked for its version, in its first compilation or later: one wait for all regions of a
+    model.
+    """
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("litecl.delegate.progress._said", set())
     path = _hanging(tmp_path / "clang", after=after)

@@ -106,7 +106,7 @@ def test_composites_are_their_bodies(queued: bool) -> None:
 
 
 def test_a_composite_whose_body_stays_on_the_cpu() -> None:
-    """The reason names the node; what the body has that is static runs on the device all the same."""
+    """The reason names the node; static parts of the body still run on the device."""
     interpreter = Interpreter(
         whole(inlined=False), delegates=[CLDelegate(PlannedGpu("nvidia"), deny_ops=["CONCATENATION"])]
     )

@@ -36,7 +36,7 @@ def product(name: str, rows: int, weights: Array) -> Subgraph:
 
 
 def signatures(*rows: int, weights: list[Array]) -> bytes:
-    """Return a file of products of so many rows, a signature each."""
+    """Return a file with a signature for each number of rows of a product."""
     graphs = [product(f"s{i}", n, w) for i, (n, w) in enumerate(zip(rows, weights, strict=True))]
     named = [Signature(g.name, {"x": g.inputs[0]}, {"y": g.outputs[0]}, i) for i, g in enumerate(graphs)]
     return write(model(*graphs, signatures=named))
@@ -50,7 +50,7 @@ def opened(content: bytes, **options: object) -> Interpreter:
 
 @pytest.mark.parametrize("options", [{"num_threads": 1}, {"num_threads": 2}, {"queue_loops": True}], ids=str)
 def test_signatures_share_weights(options: dict[str, object]) -> None:
-    """Of equal layout, whoever holds them; others, which differ in one element, are their own."""
+    """Weights of equal layout are shared by all holders; weights that differ in one element aren't."""
     rng = np.random.default_rng(1)
     weights = randn(rng, _COLUMNS, _DEPTH)
     other = weights.copy()
@@ -130,7 +130,7 @@ def test_a_model_is_released_with_its_interpreter(end: Callable[[Interpreter], N
 
 
 def test_weights_that_are_read_as_they_are_stay_in_the_model() -> None:
-    """A product of one row reads the file's own bytes, or a copy of what a caller may change."""
+    """A product of one row reads the file's bytes in place, or a copy if a caller could change them."""
     weights = randn(np.random.default_rng(4), 512, 1024)
     g = Graph()
     y = g.op(FULLY_CONNECTED, [g.input((1, 1024)), g.const(weights), None], FullyConnectedOptions())
@@ -196,7 +196,7 @@ def test_large_packed_weights_are_not_copied() -> None:
 
 
 def test_copies_share_pages_as_long_as_somebody_holds_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They lie one after another, each where kernels ask for, large ones apart; their memory goes with the last."""
+    """Copies are contiguous and aligned, large ones separate; a chunk is freed with its last copy."""
     monkeypatch.setattr(memory, "aligned", aligned)  # tests keep what else it gives
     r, pool = np.random.default_rng(11), ConstantPool()
     given = [r.integers(256, size=size, dtype=np.uint8) for size in (5000, 1, 4097, 1 << 21, *9 * [(1 << 21) - 64])]

@@ -69,7 +69,7 @@ def device_op(
     *,
     fails: bool = False,
 ) -> ClOp:
-    """The operator by a kernel, launched in so many groups. local_bytes: of an argument that is local memory."""
+    """Return a device operator whose kernel runs in a number of groups. local_bytes: of a local memory argument."""
     (folder / "center.cl").write_text(source)
 
     def lower(call: Call) -> list[Launch]:
@@ -83,7 +83,7 @@ def device_op(
 
 
 def run(op: ClOp, others: int, **options: Any) -> tuple[np.ndarray, Interpreter]:
-    """The operator behind others of litecl's; what it gives, and the interpreter."""
+    """Run the operator after some of litecl's; return its result, and the interpreter."""
     g = Graph()
     tensor = g.input((ROWS, COLUMNS))
     for other, _ in OTHERS[:others]:

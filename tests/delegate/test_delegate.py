@@ -35,7 +35,7 @@ def assert_same(interpreter: Interpreter, model_: Model, x: np.ndarray) -> None:
 
 
 def test_a_subgraph_that_nothing_runs_is_left_alone() -> None:
-    """Nobody has checked the shapes that it declares, so none of it is planned."""
+    """Its declared shapes are unchecked, so it isn't planned."""
     g, idle = Graph(), Graph()
     x = idle.input((3,))
     (y,) = idle.node(CONCATENATION, [x, x], [TensorSpec(TensorType.FLOAT32, (7,))], ConcatenationOptions(axis=0))

@@ -20,7 +20,7 @@ def _fed(case: Case) -> Fed:
 
 
 def _launched(case: Case, width: int) -> dict[str, dict[str, str | int | float]]:
-    """The kernels, with their macros, that run a case on a CPU with vectors of so many lanes."""
+    """Return the kernels, with their macros, that run a case on a CPU with vectors of a width."""
     return {launch.kernel: dict(launch.defines) for launch in launches(_fed(case), CpuTarget(width, 1))}
 
 

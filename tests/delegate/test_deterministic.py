@@ -47,7 +47,7 @@ def at(level: str) -> Compiler:
 
 
 def bits(content: bytes, level: str, threads: int = 1) -> tuple[list[Array], str]:
-    """Two invokes' outputs, and what the report says."""
+    """Return the outputs of two invokes, and the report."""
     device = backend.NativeFound(at(level), threads)
     interpreter = Interpreter(content, delegates=[CLDelegate(device, deterministic=True, num_threads=threads)])
     prepare(interpreter, random_inputs(interpreter.get_input_details(), 3))

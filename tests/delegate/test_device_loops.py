@@ -73,7 +73,7 @@ def test_data_dependent_exit(mode: dict[str, Any]) -> None:
 
 @in_every_mode
 def test_outputs_that_are_swapped_constant_duplicated_and_unchanged(mode: dict[str, Any]) -> None:
-    """LiteRT gets some of them wrong, so what is expected is worked out here."""
+    """LiteRT gets some of them wrong, so expected values are computed here."""
     state: State = [((), INT), ((3,), FLOAT), ((3,), FLOAT), ((3,), FLOAT), ((3,), FLOAT), ((3,), FLOAT)]
 
     def body(g: Graph, x: Sequence[int]) -> list[int]:
@@ -95,7 +95,7 @@ def test_outputs_that_are_swapped_constant_duplicated_and_unchanged(mode: dict[s
 
 @in_every_mode
 def test_unused_outputs_and_a_predicate_that_is_state(mode: dict[str, Any]) -> None:
-    """The loop goes on while a bool variable holds; only one of the results is read."""
+    """The loop continues while a bool variable is true; only one result is read."""
     state: State = [((1,), BOOL), ((1,), INT), ((1,), INT)]
 
     def body(g: Graph, x: Sequence[int]) -> list[int]:
@@ -115,7 +115,7 @@ def test_unused_outputs_and_a_predicate_that_is_state(mode: dict[str, Any]) -> N
 
 
 def branching(shape: tuple[int, ...] = (4,)) -> Model:
-    """IF of two branches, one of which hands on what it gets."""
+    """Return an IF with two branches, one of which returns its input."""
     state: State = [((), BOOL), (shape, FLOAT), (shape, FLOAT)]
     inner = state[1:]
     return model(
@@ -128,7 +128,7 @@ def branching(shape: tuple[int, ...] = (4,)) -> Model:
 @in_every_mode
 @pytest.mark.parametrize("condition", [True, False])
 def test_if(mode: dict[str, Any], condition: bool) -> None:
-    """LiteRT leaves the second of two equal outputs unset, so what is expected is worked out here."""
+    """LiteRT leaves the second of two equal outputs unset, so expected values are computed here."""
     a, b = randn(RNG, 4), randn(RNG, 4)
     check(branching(), [np.array(condition), a, b], [a + b, a] if condition else [a * b, a * b], **mode)
 

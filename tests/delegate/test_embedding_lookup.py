@@ -27,7 +27,7 @@ _POSITIONS = np.array([8, 0, 3, 3, 7, 1], np.int32)
 
 @dataclass(frozen=True)
 class Table:
-    """Of so many columns. scales: of a row, or 0 for one of the table; blocks are as long as follows from it."""
+    """A table with a number of columns. scales: of a row, or 0 for one scale for all; they determine the block size."""
 
     type: T
     columns: int
@@ -55,7 +55,7 @@ TABLES = [
 
 
 def run(options: dict[str, Any]) -> Iterator[tuple[Table, Array, Array]]:
-    """Yield every table with what is looked up and what is expected, all of one region."""
+    """Yield every table with its result and the expected one, computed in one region."""
     g, rng, outputs, wanted = Graph(), np.random.default_rng(3), [], []
     positions = g.input(_POSITIONS.shape, T.INT32)
     for table in TABLES:

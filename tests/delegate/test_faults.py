@@ -1,4 +1,4 @@
-"""Devices, files and users that fail at the worst moment: a right answer or a typed error, told to whoever looks.
+"""Devices, files and users that fail at the worst moment: the answer is right, or a typed error is reported.
 
 ``PYTHONPATH=tests python -m tools.faults opencl`` fails every OpenCL call of every model and mode, which takes long.
 """
@@ -64,7 +64,7 @@ def test_a_call_that_fails(name: str, mode: str, how: str) -> None:
 
 
 def test_states_change_all_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where the host does not see device memory, states are copied by commands, each of which may fail."""
+    """Where the host can't see device memory, commands copy states, and each may fail."""
     subject, wanted = SUBJECTS["lstm"], expected("lstm")
     options = as_on_a_gpu(monkeypatch, tmp_path)
     with installed(Seam()) as seam:
@@ -255,8 +255,8 @@ def test_a_device_that_builds_nothing_is_passed_over(monkeypatch: pytest.MonkeyP
 
 
 def test_every_error_is_typed() -> None:
-    """What the seam raises is what pyopencl raises: no error of Python's own passes for one of a device. A lack of
-    memory is told from a failed build and from all else.
+    """The seam raises the errors of pyopencl, so Python's own errors are never taken for a device's. A lack of memory
+    differs from a failed build and from other errors.
     """
     for kind in range(4):
         raised = opencl_seam.error(kind, "routine")

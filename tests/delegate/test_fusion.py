@@ -32,7 +32,7 @@ RULE = matching(Pattern(MUL, [Pattern(EXP, [AnyTensor("x")]), AnyTensor("y")]), 
 
 
 class Twice(Graph):
-    """x: what is fused reads; e: between both nodes; y: the result."""
+    """x: the operand of the fused nodes; e: the tensor between them; y: the result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ def test_whole() -> None:
 
 
 def test_as_long_as_a_rule_applies() -> None:
-    """A node with something fused in is asked again, and so is what follows."""
+    """Rules are tried again on a fused node, and on the nodes after it."""
     g = Twice()
     again = g.op(EXP, [g.times(g.other)], NoOptions())
     assert fused(g, g.times(g.other, again)) == ["TWICE", "TWICE"]

@@ -1,4 +1,4 @@
-"""What ``pytest --gaps`` finds, in processes of their own: writes between tensors, and none of litecl's kernels."""
+"""``pytest --gaps`` in separate processes: it finds writes between tensors, and none in litecl's kernels."""
 
 import os
 import subprocess
@@ -56,6 +56,6 @@ def test_a_write_between_tensors_is_found() -> None:
 
 
 def test_kernels_of_gpus_write_nothing_between_tensors() -> None:
-    """Nor do their results depend on what is there."""
+    """Nor do their results depend on the content of the gaps."""
     options = ("--gaps", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
     assert " passed" in _run("-m", "pytest", *options, "tests/delegate/test_gpu_launches.py")

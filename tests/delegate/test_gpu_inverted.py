@@ -93,12 +93,14 @@ _BLOCKS = {
 
 @pytest.mark.parametrize("name", _BLOCKS)
 def test_inverted_residuals(name: str, options: dict[str, Any]) -> None:
-    """Tiles see what lies around them, parts are added up, and channels need not be whole chunks."""
+    """Tiles include their surroundings, parts are added up, and the number of channels need not be a multiple of a
+    chunk.
+    """
     check(inverted(_BLOCKS[name]), options)
 
 
 @pytest.mark.parametrize("most", [1024, 2047])
 def test_inverted_residuals_of_halves(most: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights of which there are many are stored as halves, each of both products for itself."""
+    """Large weights are stored as halves, independently for both products."""
     monkeypatch.setattr(product, "CACHED_WEIGHTS", most)
     check(inverted(Block(6, 32, 64, 20), halves=True), options | {"precision": "fp16"})

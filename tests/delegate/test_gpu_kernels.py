@@ -88,7 +88,7 @@ def test_rows(name: str, length: int, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["mean", "largest", "least"])
 @pytest.mark.parametrize("shape", [(2, 40, 5), (1, 33, 130), (1, 5000, 3)])
 def test_columns(name: str, shape: tuple[int, int, int], options: dict[str, Any]) -> None:
-    """A group takes some columns, of which those past the last are left out; long ones are cut into parts."""
+    """A group takes some columns, without those beyond the last; long columns are split."""
     op, own, _ = _ROWS[name]
     x = np.random.default_rng(shape[2]).integers(-9, 9, shape).astype(np.float32)
     function = {"mean": np.mean, "largest": np.max, "least": np.min}[name]
@@ -117,7 +117,7 @@ def test_places_beside_nan(first: float, options: dict[str, Any]) -> None:
 def test_swapped_dimensions(
     shape: tuple[int, ...], permutation: tuple[int, ...], type_: Any, options: dict[str, Any]
 ) -> None:
-    """A group takes each tile, of which those at the edges are not whole; dimensions lie around the two."""
+    """A group takes each tile, also the incomplete ones at the edges, with other dimensions around the two."""
     x = np.random.default_rng(4).integers(-100, 100, shape).astype(type_)
     g = Graph()
     tensor_type = next(each for each in TensorType if each.name == np.dtype(type_).name.upper())

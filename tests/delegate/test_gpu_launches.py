@@ -79,7 +79,9 @@ _CASES = (
 
 @pytest.fixture(scope="module")
 def delegate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CLDelegate]:
-    """A delegate that takes the first device for a GPU; with a cache of its own, so that it opens the device anew."""
+    """Return a delegate that takes the first device for a GPU, with a cache of its own so that it opens the device
+    anew.
+    """
     with pytest.MonkeyPatch.context() as patch:
         options = devices.as_on_a_gpu(patch, tmp_path_factory.mktemp("programs"))
         yield CLDelegate(**options, dynamic_range="reference")

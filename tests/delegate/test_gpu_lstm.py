@@ -42,7 +42,7 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]
 
 @pytest.mark.parametrize("case", _CASES, ids=repr)
 def test_agrees(options: dict[str, Any], case: Case) -> None:
-    """Two runs, of which the second begins with the states of the first, are those of LiteRT."""
+    """Two runs, the second with the states of the first, agree with LiteRT."""
     if case.name == "everything":
         devices.needs_groups()
     content = write(case.model())
@@ -64,7 +64,7 @@ def test_agrees(options: dict[str, Any], case: Case) -> None:
 
 
 def sequence(units: int, steps: int, batch: int, depth: int = 8) -> tuple[Model, Array, Array]:
-    """An LSTM without bias, what it is fed, and what a loop in float64 puts out after two runs."""
+    """Return an LSTM without bias, its inputs, and the outputs of a float64 loop after two runs."""
     rng = np.random.default_rng(units)
     g, x = Graph(), rng.standard_normal((steps, batch, depth)).astype(np.float32)
     weights = [(rng.standard_normal((units, n)) * n**-0.5).astype(np.float32) for n in [depth] * 4 + [units] * 4]

@@ -106,7 +106,7 @@ def test_copy(begin: Shape, size: Shape, type_: TensorType, options: dict[str, A
 @pytest.mark.parametrize("to", _TYPES)
 @pytest.mark.parametrize("from_", _TYPES)
 def test_cast(from_: TensorType, to: TensorType, count: int, options: dict[str, Any]) -> None:
-    """Vectors of both types are whole but for the last."""
+    """All vectors of both types are whole except the last."""
     if from_ == to:
         return
     feeds = _Feeds(Graph(), [])

@@ -56,7 +56,7 @@ X = randn(np.random.default_rng(1), *SHAPE)
 
 
 def test_nodes_stand_in_a_composites_place() -> None:
-    """Its inputs and outputs are the caller's tensors, and what lies between gets new numbers."""
+    """Its inputs and outputs are the caller's tensors; tensors between get new indices."""
     g, b = Graph(), Graph("body")
     x, y = b.input(SHAPE), b.input(SHAPE)
     product = b.op(MUL, [x, y], MulOptions())
@@ -169,7 +169,7 @@ def test_another_scale_outside() -> None:
 
 
 def test_a_cache_in_a_loop_is_updated_in_place() -> None:
-    """By a composite, too: an iteration copies nothing."""
+    """Also by a composite: an iteration copies nothing."""
     b = Graph("update")
     cache, new, at = b.input((6, 4)), b.input((1, 4)), b.input((2,), TensorType.INT32)
     update = b.build(b.op(DYNAMIC_UPDATE_SLICE, [cache, new, at], NoOptions()))

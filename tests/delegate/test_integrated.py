@@ -39,7 +39,7 @@ _WITHOUT_STATES = ("image", "loop", "limited loop", "quantized")  # which lie wh
 
 @dataclass
 class Seen:
-    """What the host did: how often it copied or mapped, and what it has mapped now."""
+    """The host's actions: the number of copies and mappings, and what is mapped now."""
 
     copies: int = 0
     maps: int = 0
@@ -61,7 +61,7 @@ class _Mapping:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
-    """What the host does from here on. No kernel may be queued while anything is mapped."""
+    """Record the host's actions from now on. No kernel may be queued while anything is mapped."""
     found, mapped, copy = Seen(), transfers.Mappings._mapped, cl.enqueue_copy
     enqueue = BoundKernel.enqueue
 
@@ -120,7 +120,7 @@ def test_results(name: str, way: str, options: dict[str, Any], seen: Seen) -> No
 
 
 def net() -> tuple[Interpreter, list[int]]:
-    """Two inputs and four outputs, of which one lies where an input does and one is a constant."""
+    """Return a model with two inputs and four outputs: one shares an input's memory, one is a constant."""
     g = Graph()
     x, y = g.input((3, 4)), g.input((3, 4))
     total = g.op(ADD, [g.op(EXP, [x], NoOptions()), y], AddOptions())
@@ -133,7 +133,7 @@ _TO = ReshapeOptions()
 
 
 def test_invokes_copy_nothing_and_results_stay(way: str, options: dict[str, Any], seen: Seen) -> None:
-    """What an invoke has given does not change in the next one."""
+    """The next invoke doesn't change earlier results."""
     content, inputs = net()
     interpreter = Interpreter(content, delegates=[CLDelegate(**options, strict=True)])
     interpreter.allocate_tensors()
@@ -154,7 +154,7 @@ def test_invokes_copy_nothing_and_results_stay(way: str, options: dict[str, Any]
 
 
 def test_only_inputs_and_outputs_lie_with_the_host(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels may reach memory that the host sees more slowly, so what is between them does not lie there."""
+    """Kernels may access memory that the host sees more slowly, so intermediate tensors don't lie there."""
     sizes: list[tuple[int, int]] = []
 
     def host_memory(opened: device.Device, size_bytes: int) -> tuple[Any, Array | None]:
@@ -174,7 +174,7 @@ def test_only_inputs_and_outputs_lie_with_the_host(options: dict[str, Any], monk
 def test_a_driver_that_keeps_a_copy_of_shared_memory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seen: Seen
 ) -> None:
-    """It says that memory is shared, and kernels get what was in it at first: it is not believed, but mapped."""
+    """It claims to share memory, but kernels see the initial content: the memory is then mapped."""
     options = devices.as_on_an_integrated_gpu(monkeypatch, tmp_path, has_svm=True)
     monkeypatch.setattr(shared, "_probed", {})
 
@@ -220,7 +220,7 @@ def assert_computes(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("way", ["mapped"], indirect=True)
 def test_what_cannot_be_mapped(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The CPU computes it, and the report tells; strict, an error does."""
+    """The CPU computes it, and the report says so; with ``strict`` an error is raised."""
     interpreter = Interpreter(small(), delegates=[CLDelegate(**options)])
     interpreter.allocate_tensors()
     x = randn(RNG, 2, 5)
@@ -237,7 +237,7 @@ def test_what_cannot_be_mapped(options: dict[str, Any], monkeypatch: pytest.Monk
 
 
 def test_buffers_of_the_users(options: dict[str, Any]) -> None:
-    """In turns with the host's, each run reads and writes what it is given."""
+    """Each run reads and writes its own buffers, alternating with the host's."""
     user = User(options["device"])
     compiled = user.compiled(CONTENT, cache_dir=options["cache_dir"])
     host = compiled.create_input_buffers(0), compiled.create_output_buffers(0)
@@ -257,7 +257,7 @@ def test_a_driver_that_names_no_buffer_as_the_whole() -> None:
 
 
 def test_several_threads(options: dict[str, Any]) -> None:
-    """Each with a model of its own, on one device."""
+    """Each has its own model on the same device."""
     wrong: list[BaseException] = []
 
     def used(work: Callable[[], None]) -> None:

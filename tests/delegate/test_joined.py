@@ -41,7 +41,7 @@ def dense_block(g: Graph) -> list[int]:
 
 
 def branches(g: Graph) -> list[int]:
-    """Branches as Inception has them, the last one ending in a concatenation of its own."""
+    """Return branches like Inception's; the last one ends in a concatenation."""
     x = g.input((1, 9, 11, 16))
     inner = conv(g, x, 24)
     split = joined(g, conv(g, inner, 32, 3), conv(g, inner, 64, 1))
@@ -53,7 +53,7 @@ def branches(g: Graph) -> list[int]:
 
 
 def skip(g: Graph) -> list[int]:
-    """A skip connection, which a pool reads too, beside what a transposed convolution makes."""
+    """Return a skip connection, which a pool reads too, joined with a transposed convolution's result."""
     x = conv(g, g.input((1, 12, 16, 5)), 32, 3)
     deep = conv(g, pooled(g, MAX_POOL_2D, x), 40, 3)
     options = TransposeConvOptions(padding=Padding.SAME, stride_w=2, stride_h=2)

@@ -56,13 +56,13 @@ def swapped(g: Graph, given: Sequence[int]) -> list[int]:
 )
 @pytest.mark.parametrize("mode", [{}, {"num_threads": 1}, {"queue_loops": True}], ids=str)
 def test_in_loops(shapes_and_body: tuple[Any, Any], mode: dict[str, Any]) -> None:
-    """Loop variables change places every iteration, and what lies in them with them."""
+    """Loop variables swap memory in every iteration, together with the tensors within them."""
     agrees(looped(*shapes_and_body), **mode)
 
 
 @pytest.mark.parametrize("mode", [{}, {"num_threads": 1}, {"queue_loops": True}], ids=str)
 def test_in_branches(mode: dict[str, Any]) -> None:
-    """What a branch computes is a part of what comes after it."""
+    """A branch's result is a part of a later tensor."""
     main, then, otherwise = Graph(), Graph("then"), Graph("otherwise")
     x = main.input((2, 32))
     first = main.op(SLICE, [x, main.const(integers(0, 0)), main.const(integers(1, 1))], NoOptions())

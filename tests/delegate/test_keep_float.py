@@ -89,7 +89,7 @@ def _planned(content: bytes, device: str, keep_float: Collection[Any]) -> Plan:
 @pytest.mark.parametrize("device", ["arm", "nvidia", "intel, integrated"])
 @pytest.mark.parametrize("network", [networks.efficientnet_b0, networks.mobilenet_v2, networks.bert])
 def test_networks(network: Any, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every kind of kernel, each part is kept in turn; no launch of another node changes."""
+    """For every kind of kernel, each node is kept in turn; no other node's launch changes."""
     monkeypatch.setattr(product, "CACHED_WEIGHTS", 1 << 10)
     content = networks.bert(16, 1, 1, 64, 4) if network is networks.bert else network(64)
     whole = _planned(content, device, [])

@@ -77,7 +77,7 @@ def _run(subject: Subject, folder: Path, **options: Any) -> tuple[list[Any], Map
 
 
 def _right(folder: Path, **options: Any) -> None:
-    """Check what a small model computes."""
+    """Check a small model's outputs."""
     interpreter = Interpreter(SMALL, delegates=[_delegate(folder, **options)])
     interpreter.allocate_tensors()
     fault_models.assert_right(interpreter)
@@ -298,7 +298,7 @@ def test_code_that_changes_while_it_is_imported(
 
 
 def test_the_time_of_import_is_the_first() -> None:
-    """What was imported before a delegate counts, too."""
+    """Modules imported before a delegate count too."""
     code = (
         "import time, litecl, litecl.interpreter\n"
         "now = time.time_ns()\n"
@@ -386,7 +386,7 @@ def test_a_folder_that_cannot_be_written(plans: list[Any], tmp_path: Path, monke
 
 
 def test_two_processes_at_once(tmp_path: Path) -> None:
-    """Both end with the numbers of a third, which plans nothing and imports none of ``_ELSEWHERE``."""
+    """Both agree with a third, which plans nothing and imports none of ``_ELSEWHERE``."""
     path = tmp_path / "model.tflite"
     write_file(SMALL, path)
     code = (

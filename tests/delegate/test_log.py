@@ -1,4 +1,4 @@
-"""The logger ``litecl``: created on first use, safe to show, and followed by whoever asks, whenever."""
+"""The logger ``litecl``: created on first use, safe to show, and available to listeners that come early or late."""
 
 import logging
 import subprocess

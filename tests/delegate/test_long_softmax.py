@@ -1,4 +1,4 @@
-"""SOFTMAX of long rows of bytes, whose results round to nothing: LiteRT's kernels abort there, so float64 tells."""
+"""SOFTMAX of long rows of bytes, whose results round to zero: LiteRT's kernels abort there, so float64 is expected."""
 
 from typing import Any
 

@@ -239,7 +239,9 @@ def test_a_runtime_that_cannot_link_queues(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_queued_loops_make_kernels_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that decide on the device whether a loop goes on, too: making one takes longer than to queue it."""
+    """Including those that decide on the device whether a loop continues: creating a kernel takes longer than queueing
+    it.
+    """
     model_, feeds = while_model(COUNTER, below(9), growing), [int32(0), randn(RNG, 5)]
     interpreter = prepared(model_, feeds, [CLDelegate(num_threads=1, queue_loops=True, strict=True)])
     first = outputs(interpreter)

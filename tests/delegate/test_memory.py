@@ -38,7 +38,7 @@ def test_a_chain_needs_the_two_largest_neighbours() -> None:
 
 
 def _plainly_placed(usages: list[Usage], alignment: int) -> dict[object, int]:
-    """The greedy rule by itself: every usage against all that are placed."""
+    """Return the offsets of the plain greedy rule: every usage is compared with all that have been placed."""
     placed: list[tuple[int, int, Usage]] = []
     for usage in sorted(usages, key=lambda u: (-u.size_bytes, u.first)):
         offset = 0

@@ -75,7 +75,7 @@ def test_neither_pyopencl_nor_a_driver_is_needed(tmp_path: Path) -> None:
 
 
 def test_helpers_serve_many_threads() -> None:
-    """Interpreters of several workers in several threads: whoever finds helpers busy works alone, and all are right."""
+    """Interpreters in several threads share helpers: one that finds them busy works alone. All results are right."""
     faults = list[str]()
     wanted = run(reference(CHAIN), X)
 

@@ -1,4 +1,4 @@
-"""The cache of the processor's own back end, damaged: what it holds is compiled again, and no process ends."""
+"""The native back end's cache, damaged: its entries are compiled again, and no process dies."""
 
 import os
 import platform
@@ -55,7 +55,7 @@ def _grown(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what a model needs."""
+    """Return a folder with everything that a model needs."""
     folder = tmp_path_factory.mktemp("kept") / disk.OWN
     assert _made(folder) == 0
     return folder
@@ -101,7 +101,7 @@ def test_a_byte_that_is_changed_anywhere_is_noticed(filled: Path) -> None:
 
 
 def test_files_under_each_others_names(filled: Path) -> None:
-    """All of them: none is taken, and what there is afterwards is right."""
+    """None of them is used, and the result is right."""
     paths = sorted(filled.glob("*.bin"))
     contents = [path.read_bytes() for path in paths]
     for path, content in zip(paths, [*contents[1:], contents[0]], strict=True):
@@ -121,7 +121,7 @@ def test_objects_under_each_others_names(filled: Path) -> None:
 
 
 def test_two_writers(tmp_path: Path) -> None:
-    """A reader finds what one or the other has written, as a whole."""
+    """A reader finds one writer's whole file."""
     path, contents = tmp_path / "both.bin", [bytes([i]) * (1 << 18) for i in (1, 2)]
     disk.write_sealed(path, contents[0])
     with ThreadPoolExecutor(2) as pool:

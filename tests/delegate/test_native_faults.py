@@ -1,4 +1,4 @@
-"""What the device ``native`` asks of the system, failing: a right answer or a typed error, told to whoever looks.
+"""Failures of the requests of ``native`` to the system: the answer is right, or a typed error is reported.
 
 ``PYTHONPATH=tests python -m tools.faults native`` tries every call of every model and mode.
 """

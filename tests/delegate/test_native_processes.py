@@ -64,7 +64,7 @@ if __name__ == "__main__":
 
 
 def _python(folder: Path, script: str, *arguments: str) -> None:
-    """Run a script, of which each line is one of the main process's."""
+    """Run a script in a new process, its lines in the block of the main process."""
     path = folder / "script.py"
     path.write_text(_COMMON + "".join(f"    {line}\n" for line in script.strip().splitlines()))
     done = subprocess.run(

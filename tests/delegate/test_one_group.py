@@ -66,7 +66,7 @@ def costs(interpreter: Interpreter) -> tuple[int, int]:
 
 
 def dense(trips: int, units: int) -> Model:
-    """A product, its softmax and what is larger than the mean, over and over: rows, sums, and what reads them."""
+    """Return a loop over a product, its softmax and the sums of rows, which are read too."""
     weights = randn(RNG, units, units, scale=0.4)
 
     def body(g: Graph, x: Sequence[int]) -> list[int]:
@@ -79,7 +79,7 @@ def dense(trips: int, units: int) -> Model:
 
 
 def halving() -> Model:
-    """Data decide how often it runs, and which of two branches: by a half or by a quarter less."""
+    """Return a loop whose trip count and branch depend on data: by a half or by a quarter less."""
     state: State = [((), INT), ((7,), FLOAT)]
 
     def largest(g: Graph, x: int) -> int:
@@ -247,7 +247,7 @@ def works(*launches: Launch) -> Loop:
     ids=["apart", "local memory", "barriers", "many work-items", "much arithmetic"],
 )
 def test_what_fits_a_group(launch: Launch, fits: bool) -> None:
-    """Launches of work-items that need nothing of their own group, and of which there are few."""
+    """Small launches whose work-items need nothing of their own group."""
     small = Launch("unary", "unary", (), (64,), (64,), apart=True)
     (part,) = own(GPU, gathered)([works(small, launch)], {}, lambda operand: (operand, 0))
     assert isinstance(part, OneGroup) == fits

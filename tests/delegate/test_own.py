@@ -1,4 +1,4 @@
-"""What a kind of device does in its own way: tables of their own, which nobody else imports."""
+"""Functions that a kind of device has in its own way: in tables that only its room imports."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a pack demands of a processor, and what is known of this machine's."""
+"""The features that a pack requires of a processor, and those known of this machine's."""
 
 import pytest
 

@@ -31,7 +31,7 @@ def _library(path: Path) -> str:
 
 
 def test_two_writers(tmp_path: Path) -> None:
-    """A reader finds what one or the other has written, as a whole."""
+    """A reader finds one writer's whole file."""
     path, contents = tmp_path / "both.pack", set()
     for name in _LIBRARIES:
         _write(path, name)

@@ -159,7 +159,7 @@ def test_another_version_of_litecl(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_damage_is_an_error(folder: Path, tmp_path: Path) -> None:
-    """Any byte that is changed, and any end that is cut off, is noticed, or is none that is read."""
+    """Any changed byte and any truncation is noticed, unless the bytes are never read."""
     content = (folder / "both.pack").read_bytes()
     whole = pack.read(folder / "both.pack")
     wanted = {name: whole.library(each, name) for each in whole.machines for name in each.libraries}

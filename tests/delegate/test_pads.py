@@ -92,12 +92,12 @@ def test_part_of_the_reader(device: Any, build: Callable[[Graph, int], int]) -> 
 @pytest.mark.parametrize("build", _KEPT.values(), ids=_KEPT)
 @devices.on_each
 def test_launches_of_its_own(device: Any, build: Callable[[Graph, int], int]) -> None:
-    """What is no border of zeros, or whose reader cannot see to it: filled, and the image copied into it."""
+    """Padding other than zeros, or that its reader can't assume, is stored: filled, and the image copied into it."""
     assert _launches(build, device) == 3
 
 
 def test_two_readers() -> None:
-    """What others read as well is written."""
+    """A padded tensor with other readers is stored."""
 
     def both(g: Graph, x: int) -> list[int]:
         around = padded(g, x)

@@ -1,4 +1,4 @@
-"""The pass that makes one launch of element-wise nodes one after another."""
+"""The pass that turns consecutive element-wise nodes into one launch."""
 
 import re
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def swish(g: Net, x: int) -> int:
 
 
 def test_steps() -> None:
-    """What the kernel gets to know: operators in their order, other operands, activations."""
+    """The kernel's arguments: operators in order, other operands, activations."""
     g = net()
     x, other, half = g.x(IMAGE), g.x(IMAGE), g.const(np.float32(0.5))
     y = sub(g, other, mul(g, x, half, RELU))

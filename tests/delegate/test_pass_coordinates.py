@@ -54,7 +54,7 @@ def updated(
 
 
 def run(u: Updated, feeds: Sequence[Array], kernels: Sequence[str] = (), **options: Any) -> tuple[Array, Array]:
-    """What a device and LiteRT make of it."""
+    """Return the outputs of a device and of LiteRT."""
     interpreter = prepared(model(u.graph.build(u.y)), feeds, [CLDelegate(**{"strict": True, **options})])
     assert not kernels or interpreter.delegation_report().partitions[0].kernels == tuple(kernels)
     (expected,) = oracle.run(write(model(u.graph.build(u.y))), feeds)

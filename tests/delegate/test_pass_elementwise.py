@@ -242,7 +242,7 @@ _APART = {
 @pytest.mark.parametrize("name", _APART)
 @_DEVICES
 def test_what_stays(name: str, device: Any) -> None:
-    """What the kernel can't compute, or no faster; results are the interpreter's."""
+    """Nodes that the kernel can't compute, or not faster; results are the interpreter's."""
     g = Graph()
     outputs = _APART[name](g)
     assert "ELEMENTWISE" not in names(after(PASSES, g, *outputs))

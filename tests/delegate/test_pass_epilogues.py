@@ -93,7 +93,7 @@ def test_a_producer_that_cannot(producer: Variant) -> None:
 @pytest.mark.parametrize("domain", ["int8", "uint8", "int16"])
 @pytest.mark.parametrize("producer", [conv(20, 3), conv(20), dense(20), depthwise(1), transposed(20)])
 def test_integers(producer: Variant, domain: str) -> None:
-    """What follows them has scales of its own."""
+    """The nodes after them have other scales."""
     g = net(domain)
     made = producer(g, g.x(IMAGE))
     graph = after([epilogues], g, g.apply(unary.RELU6, [plus(g, made, like(g, made))]))
@@ -193,7 +193,7 @@ def test_what_follows(build: Callable[[Net, int], list[int]], left: list[str]) -
 
 
 def test_results_of_the_region() -> None:
-    """What is read after the region is computed as it is."""
+    """A tensor that is read after the region is computed unchanged."""
     g = net()
     y = conv(20)(g, g.x(IMAGE))
     total = plus(g, y, like(g, y))

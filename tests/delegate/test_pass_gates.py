@@ -34,7 +34,7 @@ def times(g: Graph, x: int, gates: int, **more: Any) -> int:
 
 
 def test_whole() -> None:
-    """One node of the image and its gates, with what is added behind; on a CPU the multiplication stays."""
+    """The image and its gates become one node, with the addend after it; on a CPU the multiplication stays."""
     net = gated(5, 8, 12)
     fused = "GATED_CONV_2D(%1, %0, constant[12,1,1,8], -), plus %5, CLAMP 0 to 6, #1 #0 #2"
     assert text(after(GPU_PASSES, net.graph, net.output)) == f"%6:float32[1,5,5,12] = {fused}"
@@ -69,7 +69,7 @@ def test_what_stays(name: str) -> None:
 
 
 def test_read_elsewhere() -> None:
-    """What others read is computed."""
+    """A tensor with other readers is computed."""
     g = Graph()
     y = times(g, g.input((1, 5, 5, 8)), g.input((1, 1, 1, 8)))
     assert "GATED_CONV_2D" not in names(after(GPU_PASSES, g, behind(g, y), g.op(ABS, [y], NoOptions())))

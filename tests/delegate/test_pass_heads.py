@@ -1,4 +1,4 @@
-"""The pass that makes transpositions of words and heads part of attention, for GPUs only, and what is computed then."""
+"""The pass that makes transpositions of words and heads part of attention, for GPUs only, and its results."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -40,7 +40,7 @@ def marked(g: Graph, *outputs: int, owned: tuple[int, ...] = ()) -> list[bool]:
 
 @pytest.mark.parametrize("type_", [TensorType.FLOAT32, TensorType.INT32, TensorType.INT8], ids=lambda t: t.name)
 def test_one_after_another(type_: TensorType) -> None:
-    """The first copies, for others may read what it updates; those after it update what only they know."""
+    """The first update copies, since others may read its operand; later ones update a tensor that only they read."""
     g = Graph()
     x = g.input(SHAPE, type_)
     y = update(g, update(g, update(g, x)))
@@ -49,7 +49,7 @@ def test_one_after_another(type_: TensorType) -> None:
 
 
 def test_read_before() -> None:
-    """What reads a part of it and is done may do so; the row that is written may be made of it."""
+    """Readers that run before the update don't prevent it; the written row may even depend on the old value."""
     g = Graph()
     first = update(g, g.input(SHAPE))
     assert marked(g, update(g, first, exp(g, row_of(g, first)))) == [False, True]
@@ -89,7 +89,7 @@ def test_needed_as_it_was(build: Callable[[Graph, int], list[int]]) -> None:
 
 
 def test_a_constant() -> None:
-    """What was computed at preparation is the same in every run."""
+    """A value computed at preparation must stay the same in every run."""
     g = Graph()
     x = g.const(np.zeros(SHAPE, np.float32))
     folded = update(g, x, g.const(np.ones(ROW, np.float32)))

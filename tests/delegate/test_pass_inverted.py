@@ -77,7 +77,7 @@ _APART: dict[str, Callable[[Graph], int]] = {
 
 @pytest.mark.parametrize("name", _APART)
 def test_apart(name: str) -> None:
-    """What the kernel cannot do, or what something else reads, stays a node of its own."""
+    """Nodes that the kernel can't compute, or whose results have other readers, stay separate."""
     g = Graph()
     y = _APART[name](g)
     assert {"CONV_2D", "SEPARABLE_CONV_2D"} <= {*names(after(GPU_PASSES, g, y))}

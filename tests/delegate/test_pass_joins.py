@@ -36,7 +36,7 @@ def places(g: Net, *outputs: int, passes: Sequence[Callable[[RegionGraph], Regio
 
 
 def made(g: Net) -> int:
-    """What writes rows, whoever reads it."""
+    """Return the result of a node that can write rows."""
     return conv(32)(g, g.x(IMAGE))
 
 
@@ -49,7 +49,7 @@ def reshaped(g: Net, x: int, *shape: int) -> int:
 
 
 def test_rows() -> None:
-    """Channels one after another: rows of the result, each part so many bytes into one."""
+    """Joined channels: every part lies in rows of the result."""
     g = net()
     a, b = made(g), made(g)
     whole = join(g, a, b)
@@ -57,7 +57,7 @@ def test_rows() -> None:
 
 
 def test_one_piece() -> None:
-    """Images one after another: whatever writes them, and whatever reads them."""
+    """Joined images, whatever writes and reads them."""
     g = net()
     a, b = exp(g, g.x(IMAGE)), g.x(IMAGE)
     whole = join(g, a, b, axis=0)
@@ -102,7 +102,7 @@ _READ: dict[str, tuple[Callable[[Net, int], int], bool]] = {
 
 @pytest.mark.parametrize(("reader", "reads_rows"), _READ.values(), ids=_READ)
 def test_read_by_others(reader: Callable[[Net, int], int], reads_rows: bool) -> None:
-    """A part lies in rows if all that read it can step over what is between them."""
+    """A part lies in rows if all of its readers can skip the elements between."""
     g = net()
     a = made(g)
     whole = join(g, a, g.x(IMAGE))
@@ -110,7 +110,7 @@ def test_read_by_others(reader: Callable[[Net, int], int], reads_rows: bool) -> 
 
 
 def test_read_as_a_residual() -> None:
-    """What a product adds it reads as one piece."""
+    """A product reads its residual as one contiguous tensor."""
     g = net()
     a, product = times(g, exp(g, g.x(IMAGE))), made(g)
     total, whole = plus(g, product, a), join(g, a, g.x(IMAGE))
@@ -159,7 +159,7 @@ def test_types(domain: str) -> None:
 
 
 def test_another_scale() -> None:
-    """What is rescaled on its way is copied."""
+    """A part that is rescaled on the way is copied."""
     g = net("uint8")
     a, b = made(g), made(g)
     g.quantized(b, by(0.1, 3))

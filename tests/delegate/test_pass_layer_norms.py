@@ -84,7 +84,7 @@ def test_what_is_none(make: Callable[[Normed], Sequence[int]]) -> None:
 
 
 def test_what_follows_stays() -> None:
-    """An activation, and what the rows are added to, are nodes behind it."""
+    """An activation and an addition after the norm stay separate nodes."""
     g = normed(2, 5, 8)
     relu = AddOptions(ActivationFunctionType.RELU)
     y = g.of(ADD, FORMS["plain"](g), g.beta, options=relu)

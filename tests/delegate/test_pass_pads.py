@@ -1,4 +1,4 @@
-"""The pass that makes zeros around an image part of what reads it."""
+"""The pass that lets a reader of an image assume the zeros around it."""
 
 from collections.abc import Callable
 
@@ -55,7 +55,7 @@ def same_padding(g: Net, x: int) -> int:
 
 
 def as_filter(g: Net, x: int) -> int:
-    """The padded tensor is not the image, but what the image is multiplied with."""
+    """Return a convolution whose padded operand is the filter, not the image."""
     return g.op(CONV_2D, [g.x((1, 20, 20, 8)), padded(g, x), None], Conv2DOptions(Padding.VALID, 1, 1))
 
 
@@ -86,7 +86,7 @@ def test_kept(build: Callable[[Net, int], int]) -> None:
 
 
 def test_read_by_others() -> None:
-    """Another node, the same node again, whoever comes after the region."""
+    """By another node, by the same node again, or after the region."""
     g = Net(DOMAINS["float"])
     twice, kept, one = (padded(g, g.x(IMAGE)) for _ in range(3))
     outputs = [conv(8, 3)(g, twice), pool(MAX_POOL_2D)(g, twice), conv(8, 3)(g, kept), conv(8, 3)(g, one)]
@@ -96,7 +96,7 @@ def test_read_by_others() -> None:
 
 
 def test_an_image_that_is_updated() -> None:
-    """What reads it may run after the update of a state, and would then pad the new value."""
+    """The reader may run after the update of a state, and would then pad the new value."""
     g = Net(DOMAINS["float"])
     image = g.variable(IMAGE)
     y = conv(8, 3)(g, padded(g, image))

@@ -179,7 +179,7 @@ def test_angles_that_something_else_reads() -> None:
 
 
 def test_rows_that_are_overwritten_meanwhile() -> None:
-    """Halves are copies, which are older than what is in the rows' memory when the last node runs."""
+    """Halves are copies, older than the content of the rows' memory when the last node runs."""
     r = Rotated((1, 5, 3, 12))
     g = r.graph
     a, b = r.halves(r.x)

@@ -43,7 +43,7 @@ def both(g: Graph) -> int:
 
 
 def test_whole() -> None:
-    """One node in the place of the second, with what lies between them; on a CPU nothing changes."""
+    """One node takes the place of the second, with the nodes between; on a CPU nothing changes."""
     g = Graph()
     y = both(g)
     graph = after(GPU_PASSES, g, y)
@@ -73,7 +73,7 @@ _APART: dict[str, Callable[[Graph], int]] = {
 
 @pytest.mark.parametrize("name", _APART)
 def test_apart(name: str) -> None:
-    """What the kernel cannot do, or what something else reads, stays a node of its own."""
+    """Nodes that the kernel can't compute, or whose results have other readers, stay separate."""
     g = Graph()
     y = _APART[name](g)
     assert {"DEPTHWISE_CONV_2D", "CONV_2D"} <= {*names(after(GPU_PASSES, g, y))}

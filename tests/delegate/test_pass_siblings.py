@@ -95,7 +95,7 @@ def _doubled(g: Graph, x: int) -> Sequence[int]:
 
 
 def _gates(g: Graph, x: int) -> Sequence[int]:
-    """Sums that are read by what follows, not results themselves."""
+    """Return sums that later nodes read, and that aren't results themselves."""
     i, f, c, o = _sums(activation=ActivationFunctionType.NONE)(g, x)
     gates = [g.op(op, [t], NoOptions()) for op, t in ((LOGISTIC, i), (LOGISTIC, f), (TANH, c), (LOGISTIC, o))]
     kept = g.op(MUL, [gates[1], g.input((*_SHAPE[:-1], 8))], MulOptions())
@@ -239,7 +239,7 @@ def test_whole() -> None:
 
 @pytest.mark.parametrize(("width", "columns", "dense"), [(8, 8, True), (4, 4, True), (16, 8, False), (8, 4, False)])
 def test_where_results_are(width: int, columns: int, dense: bool) -> None:
-    """Each is an image of its own, which nothing copies, if its columns are a vector."""
+    """Each is an image of its own, without a copy, if its columns fill a vector."""
     g = Graph()
     graph = after([siblings], g, *_sums(columns)(g, g.input(_SHAPE)))
     (node,) = graph.nodes

@@ -77,7 +77,7 @@ def body(g: Graph, x: Sequence[int]) -> list[int]:
 
 
 def shaped_by_a_list() -> Model:
-    """Return what follows a loop is cut to the length of its list, which is known only once the writes are found."""
+    """Return a model that cuts a tensor after a loop to its list's length, known only once the writes are found."""
 
     def main(g: Graph, x: Sequence[int]) -> list[int]:
         _, listed, _ = while_node(g, x, 1, 2)
@@ -98,7 +98,7 @@ FEEDS = [int32(0), randn(RNG, *LIST), randn(RNG, *LIST)]
     "options", [{}, {"deny_ops": ["SLICE"]}, {"deny_ops": ["WHILE"]}, {"deny_ops": ["EXP"]}], ids=str
 )
 def test_values_that_only_planning_knows(options: dict[str, Any]) -> None:
-    """Whoever reads them, and whichever loop the CPU runs as it was loaded."""
+    """Whatever reads them, and whichever loop the CPU runs as loaded."""
     check(shaped_by_a_list(), FEEDS, claimed=False, strict=True, num_threads=1, **options)
 
 

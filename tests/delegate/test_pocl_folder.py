@@ -1,4 +1,4 @@
-"""The folder in which PoCL compiles: of one process, never read again, and removed by whoever uses it last."""
+"""The folder in which PoCL compiles: private to a process, never read again, and removed by its last user."""
 
 import os
 import shutil
@@ -60,7 +60,7 @@ def _python(script: str, *arguments: str, home: Path) -> str:
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of a process that was killed, with what it left: litecl's programs, and PoCL's folder."""
+    """Return the home folder of a killed process, with litecl's programs and PoCL's folder."""
     if devices()[0].platform.name != environment.POCL:
         pytest.skip("PoCL only")
     home = tmp_path_factory.mktemp("left")

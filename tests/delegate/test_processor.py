@@ -1,4 +1,4 @@
-"""The probe of a device's compiler, and what follows from its answers."""
+"""The probe of a device's compiler, and the consequences of its answers."""
 
 import json
 import os
@@ -61,19 +61,19 @@ def test_numpy_tells_what_the_processor_has() -> None:
     ],
 )
 def test_vector_width(macros: set[str], reported: int, width: int) -> None:
-    """The compiler's registers bound what the driver says."""
+    """The compiler's registers limit the width that the driver reports."""
     assert Capabilities(frozenset(macros)).vector_width(reported) == width
 
 
 @pytest.fixture
 def unknown(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A device of which nothing is known yet in this process."""
+    """Return a device of which this process knows nothing yet."""
     monkeypatch.setattr(capabilities, "_known", {})
     return devices.tested()[0]
 
 
 def test_the_probe_is_kept(unknown: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later process reads what the first has found."""
+    """A later process reads the first one's result."""
     found = capabilities.capabilities(unknown, tmp_path)
     (file,) = tmp_path.iterdir()
     assert set(json.loads(file.read_bytes())["macros"]) == found.macros
@@ -152,7 +152,7 @@ def test_a_device_that_builds_nothing_says_what_to_do(unknown: Any, monkeypatch:
 
 
 def test_a_device_that_builds_nothing_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``litecl devices`` shows it, with what is the matter."""
+    """``litecl devices`` shows it with the problem."""
 
     def broken(*_: Any) -> Any:
         raise KernelBuildError("it cannot\nmore")

@@ -1,4 +1,4 @@
-"""What is planned for GPUs fits them; what their drivers say of them."""
+"""Plans for GPUs fit them, and their drivers' properties are understood."""
 
 import re
 from math import prod
@@ -34,7 +34,7 @@ def planned(name: str, content: Any) -> PlannedGpu:
 
 @pytest.mark.parametrize("name", GPUS)
 def test_plans_fit(name: str) -> None:
-    """Groups are no larger than the GPU allows, and cover what they are to cover."""
+    """Groups are no larger than the GPU allows, and cover all items."""
     launches = [work.launch for case in _CASES for plan in planned(name, case.model()).plans for work in plan.works]
     assert len(launches) > len(_CASES) // 2
     assert all(prod(launch.local_size) <= GPUS[name].max_work_group_size for launch in launches)
@@ -91,13 +91,13 @@ def _device(vendor: str, *, shared: bool = False, **more: Any) -> SimpleNamespac
     ids=lambda value: getattr(value, "vendor", None),
 )
 def test_what_a_driver_tells(device: Any, found: Gpu) -> None:
-    """A device's own words become the properties; what it does not tell is not there."""
+    """A driver's values become properties; a value that it doesn't report is absent."""
     assert gpu_of(device) == found
 
 
 @pytest.mark.parametrize(("fewest", "macros"), [(8, {}), (16, {"LITECL_SUBGROUP": 16})])
 def test_intels_lockstep(fewest: int, macros: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where 16 work-items are the fewest that a compiler may choose, it is told to."""
+    """If 16 work-items are the fewest that a compiler may choose, a macro makes it choose 16."""
 
     def told(device: Any, name: int, room: Any, sizes: Any, size: Any) -> int:
         sizes[0], sizes[1], size._obj.value = fewest, 32, 16

@@ -32,7 +32,7 @@ RNG = np.random.default_rng(23)
 
 
 def network() -> Model:
-    """Operators that hand work from one worker to another: rows to columns, sums over what all have written."""
+    """Return operators that exchange data between workers: rows become columns, and sums are over all results."""
     g = Graph()
     x = g.input((1, 16, 16, 8))
     filters = [g.const(randn(RNG, 24, 3, 3, 8, scale=0.1)), g.const(randn(RNG, 24))]
@@ -126,7 +126,7 @@ def test_a_function_is_named_once_and_its_work_every_time() -> None:
 
 
 def test_a_loop_is_its_body_with_the_condition_behind_it() -> None:
-    """Counted loops have none, but for those that run more often than a counter counts."""
+    """Counted loops have no condition, except those that exceed a counter."""
     condition, body = launch("unary", OP="NEG"), launch("unary", OP="EXP")
     holds = Operand(TensorSpec(TensorType.BOOL, ()))
     works = [Entry(function, 3, 2, 1) for function in (0, 1)]

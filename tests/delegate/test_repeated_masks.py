@@ -118,7 +118,7 @@ def test_numbers(name: str, heads: int, words: int, gpu: dict[str, Any]) -> None
 
 
 def _by_turns(g: Grouped) -> int:
-    """Each word's mask several times, one after another."""
+    """Repeat each word's mask several times in a row."""
     each = g.shaped(g.given(T.BOOL), 1, g.words, 1, KEYS)
     return g.select(g.shaped(g.again(each, 2), 1, 1, g.rows, KEYS))
 
@@ -133,7 +133,7 @@ def _not_one(g: Grouped) -> int:
 
 
 def _of_numbers(g: Grouped) -> int:
-    """Truth of integers, which are not what a mask of booleans holds."""
+    """Return a mask of integers, which differs from a mask of booleans."""
     return g.select(g.booleans(g.again(g.floats(g.given(T.INT32)), 2)))
 
 

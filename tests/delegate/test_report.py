@@ -1,4 +1,4 @@
-"""The delegation report: what it holds of every node, its type, and how a notebook shows it."""
+"""The delegation report: its rows and their types, and how a notebook shows it."""
 
 import json
 from html.parser import HTMLParser
@@ -102,7 +102,7 @@ def test_a_report_of_another_delegate_is_told_apart() -> None:
 
 @pytest.mark.skipif(isinstance(choose(num_threads=1).target(), GpuTarget), reason="of the processor")
 def test_it_says_how_many_threads() -> None:
-    """The number chosen for a small model, and the number asked for as far as there are cores."""
+    """The number chosen for a small model, and the requested number up to the number of cores."""
     small, asked = reported(), reported(num_threads=1000)
     assert small.threads == 1 and f"on {small.device} with 1 thread; built in" in small.lines[0]
     assert asked.threads is not None and asked.threads >= 1

@@ -101,7 +101,7 @@ def test_device_and_host_agree_on_every_size_and_offset(device: Any, tmp_path: P
 
 
 def test_a_field_put_in_between_moves_on_both_sides(tmp_path: Path) -> None:
-    """A kernel that names fields reads what the host has put there, wherever another field is added."""
+    """A kernel reads fields by name, so it reads what the host wrote wherever another field is added."""
     texts, body, parameters, arrays, expected = "", "", "", [], []
     for record in RECORDS:
         name, members = f"More{record.__name__}", [(field.name, field.type) for field in fields(record)]
@@ -125,7 +125,7 @@ def test_a_field_put_in_between_moves_on_both_sides(tmp_path: Path) -> None:
 
 
 def chain() -> Fed:
-    """Return a model whose operators are steps of one launch, and what it is fed."""
+    """Return a model whose operators are steps of one launch, and its inputs."""
     g, rng = Graph(), np.random.default_rng(3)
     x, feed = g.input((3, 5)), randn(rng, 3, 5)
     taken = g.op(SUB, [g.const(randn(rng, 3, 5)), g.op(unary.EXP, [x], NoOptions())], SubOptions())
@@ -134,13 +134,13 @@ def chain() -> Fed:
 
 
 def loop() -> Fed:
-    """Return a model that is a loop, and what it is fed."""
+    """Return a model that is a loop, and its inputs."""
     model_ = while_model((((), INT), ((2, 3), FLOAT)), below(5), lambda g, x: [next_(g, x[0]), plus(g, x[1], x[1])])
     return write(model_), [int32(0), randn(np.random.default_rng(4), 2, 3)]
 
 
 def product_sum() -> Fed:
-    """Return a model of products that are added up, and what it is fed."""
+    """Return a model of products that are added up, and its inputs."""
     g, rng = Graph(), np.random.default_rng(8)
     products = g.op(MUL, [g.input((3, 4, 20)), g.const(randn(rng, 20))], MulOptions())
     return write(model(g.build(g.op(SUM, [products, g.const(np.array([1], np.int32))], ReducerOptions())))), [
@@ -149,14 +149,14 @@ def product_sum() -> Fed:
 
 
 def attention() -> Fed:
-    """Return a model of attention in tiles, and what it is fed."""
+    """Return a model of attention in tiles, and its inputs."""
     g, rng = Attended(), np.random.default_rng(6)
     content = write(model(g.build(g.seen(g.masked(g.scores(), (5, 7))))))
     return content, [randn(rng, *g.tensors[t].static_shape) for t in g.inputs]
 
 
 def inverted_residual() -> Fed:
-    """Return a model of three convolutions that are one launch on a GPU, and what it is fed."""
+    """Return a model of three convolutions that are one launch on a GPU, and its inputs."""
     g, rng, clamped = Graph(), np.random.default_rng(7), ActivationFunctionType.RELU6
     options = [Conv2DOptions(Padding.SAME, 1, 1, activation) for activation in (clamped, ActivationFunctionType.NONE)]
     x, bias = g.input((1, 4, 5, 8)), g.const(randn(rng, 40))
@@ -251,7 +251,7 @@ _SCALARS = {
 
 
 def test_kernels_take_shared_records_only() -> None:
-    """What a kernel reads from the host is a number, or a record that is declared there; no name is declared twice."""
+    """A kernel reads numbers and declared records from the host; no name is declared twice."""
     names = {record.__name__ for record in RECORDS}
     aliases = re.findall(rf"typedef (?:{'|'.join(names)}) (\w+);", "".join(TEXTS.values()))
     macros = {*re.findall(r"#define (\w+)", "".join(shared.text(codes) for codes in CODES))}
@@ -285,7 +285,7 @@ def test_a_path_without_a_record_is_refused(path: str) -> None:
 
 
 def test_records_among_arguments_become_constants() -> None:
-    """One, a table of some, and a table of none; what else a launch is given stays as it is."""
+    """A record, a table of several, and an empty table; other arguments stay unchanged."""
     number, other = np.int32(3), Const(np.zeros(2, np.float32))
     launch = Launch("gemm", "gemm", (number, Begin(1, 2), (Begin(3, 4), Begin(5, 6)), (), other), (1,))
     args = shared.with_constants(launch).args
@@ -305,7 +305,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Whole:
-    """The same with what a compiler would add."""
+    """The same with the padding that a compiler would add."""
 
     narrow: int
     padding: int

@@ -1,4 +1,4 @@
-"""Inputs, outputs and states by way of page-locked memory, as a GPU with memory of its own gets and gives them."""
+"""Inputs, outputs and states through page-locked memory, as for a GPU with memory of its own."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,7 +31,7 @@ Made = list[tuple[int, int]]
 
 @pytest.fixture
 def options(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Options of delegates that take the first device for a GPU with memory of its own."""
+    """Return options of delegates that take the first device for a GPU with memory of its own."""
     found = devices.as_on_a_gpu(monkeypatch, folder(tmp_path_factory))
     target = device.target_of
     monkeypatch.setattr(device, "target_of", lambda *args: replace(target(*args), gpu=Gpu()))
@@ -60,7 +60,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
 
 
 def net() -> tuple[Interpreter, Any]:
-    """Two inputs and three outputs, of which one lies where an input does."""
+    """Return a model with two inputs and three outputs, one of which shares an input's memory."""
     g = Graph()
     x, y = g.input((3, 4)), g.input((3, 4))
     total = g.op(ADD, [g.op(EXP, [x], NoOptions()), y], AddOptions())
@@ -119,7 +119,7 @@ def test_what_is_large_is_left_to_the_driver(
 def test_without_such_memory_all_is_copied(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One warning tells; nothing else is different."""
+    """There is one warning; nothing else differs."""
     monkeypatch.setattr(cl, "enqueue_map_buffer", raises(opencl_seam.error(0, "enqueue_map_buffer")))
     session = Session(SUBJECTS["lstm"], [CLDelegate(**options, strict=True)])
     for step, wanted in zip(session.steps(), expected("lstm"), strict=True):

@@ -36,7 +36,7 @@ _STATE = (((), INT), ((7,), FLOAT))
 
 
 def branching() -> Model:
-    """Five iterations, of which two take the first branch and three the other, then a tanh each."""
+    """Return a loop of five iterations: two take the first branch and three the other, with a tanh after each."""
 
     def body(g: Graph, x: Sequence[int]) -> list[int]:
         early = g.op(LESS, [x[0], g.const(int32(2))], NoOptions())

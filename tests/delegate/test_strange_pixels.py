@@ -55,13 +55,13 @@ def hybrid_depthwise(g: Graph, x: int, size: tuple[int, int], dilation: tuple[in
 
 
 def widely_dilated(g: Graph, x: int) -> int:
-    """In an image of one row, of which all windows see nothing."""
+    """Dilate so widely that all windows over an image of one row see nothing."""
     row = g.op(SLICE, [x, g.const(np.int32([0, 1, 0, 0])), g.const(np.int32([2, 1, 5, 3]))], NoOptions())
     return hybrid_depthwise(g, row, (2, 2), (3, 3), Padding.SAME)
 
 
 def widely_padded(g: Graph, x: int) -> int:
-    """By so many zeros that the first windows see nothing else."""
+    """Pad with so many zeros that the first windows see nothing else."""
     wider = g.op(PAD, [x, g.const(np.int32([[0, 0], [4, 1], [0, 3], [0, 0]]))], NoOptions())
     return hybrid_depthwise(g, wider, (3, 3), (1, 1), Padding.VALID)
 

@@ -44,7 +44,7 @@ Pair = tuple[Any, Any]
 
 
 class InGraph:
-    """What bodies are made of, as nodes."""
+    """Builds bodies from nodes."""
 
     def __init__(self, graph: Graph, i: int) -> None:
         self._graph, self._at = graph, one_element(graph, i)

@@ -1,4 +1,4 @@
-"""Interpreters side by side in threads: what is shared between them is shared by a rule (docs/threads.md)."""
+"""Interpreters in parallel threads, and the rules for what they share (docs/threads.md)."""
 
 import faulthandler
 import sys
@@ -84,7 +84,7 @@ def feeds(model_: Model) -> list[Array]:
 
 
 def together(work: Callable[[int], None], count: int = _THREADS) -> None:
-    """Runs threads at once; what one raises is raised here, and so is that one hangs."""
+    """Run threads at once; raise their errors here, also if one hangs."""
     errors: list[BaseException] = []
     start = threading.Barrier(count)
 

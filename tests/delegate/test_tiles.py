@@ -167,7 +167,7 @@ def test_tiles_of_another_version_or_corrupt_ones_count_as_none(
 
 
 def test_writers_leave_each_others_tiles(tmp_path: Path) -> None:
-    """At any time there is a whole file, and a writer that reads it last has what the others kept."""
+    """The file is whole at any time, and a writer that reads it last keeps the others' tiles."""
     with ThreadPoolExecutor(2) as writers:
         waiting = [writers.submit(save_tiles, tmp_path, DEVICE, "a GPU", {str(i): _OTHER}) for i in range(60)]
         while not all(future.done() for future in waiting):

@@ -1,4 +1,4 @@
-"""Tunings: kept in files that nothing can spoil, read by plans, and without a say in what a model computes."""
+"""Tunings: in files that can't be spoilt, read by plans, and without influence on results."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -277,7 +277,7 @@ def test_the_command_shows_it(
 def test_tiles_stay_when_a_device_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They say nothing of its other settings, which are measured all the same."""
+    """They don't affect its other settings, which are still measured."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(measuring, "measure", lambda device, directory, tick: FOUND)
     folder, found = tmp_path / "litecl" / disk.OWN, choose()

@@ -1,4 +1,4 @@
-"""Processors without fused products: what is rounded once elsewhere is rounded once there too."""
+"""Processors without fused multiply-add: operations that round once elsewhere round once there too."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -98,7 +98,7 @@ def takes_over(model_: Callable[[], Model], gate: threading.Event, **options: An
 @pytest.mark.parametrize("options", MODES, ids=str)
 @pytest.mark.parametrize("model_", [chain, lstm, lambda: looped(through=True)], ids=["chain", "lstm", "variables"])
 def test_the_device_takes_over(model_: Callable[[], Model], options: dict[str, Any], gate: threading.Event) -> None:
-    """States and resource variables, in a loop too, go on where they were."""
+    """States and resource variables continue where they were, in a loop too."""
     after = takes_over(model_, gate, **options)
     assert after.claimed == len(after.nodes)
     assert after.warm_up is not None
@@ -130,7 +130,7 @@ def test_states_go_back_to_the_cpu(gate: threading.Event) -> None:
 
 
 def test_other_shapes_meanwhile(gate: threading.Event) -> None:
-    """Each set of shapes warms up by itself, and what is ready is not lost."""
+    """Each set of shapes warms up separately, and a ready one is not lost."""
     content = chain()
     ours, other = warming(content), reference(content)
     for rows in (3, 2, 3):
@@ -163,7 +163,7 @@ def test_an_input_that_a_caller_writes_into_stays_where_it_is(gate: threading.Ev
 
 
 def test_random_numbers_go_on(gate: threading.Event) -> None:
-    """What the CPU keeps running does not begin anew."""
+    """Nodes that stay on the CPU don't start over."""
     g = Graph()
     x = g.input((3,))
     numbers = g.op(RANDOM_UNIFORM, [g.const(np.array([3], np.int32))], RANDOM_UNIFORM.options(seed=3, seed2=4))
@@ -179,7 +179,7 @@ def test_random_numbers_go_on(gate: threading.Event) -> None:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_build_that_fails(strict: bool, gate: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is reported, and the CPU goes on, or raised by the next invoke."""
+    """It is reported and the CPU continues, or the next invoke raises it."""
 
     def fails(*_: Any, **__: Any) -> Any:
         raise KernelBuildError("on purpose")
@@ -241,7 +241,7 @@ def test_a_device_that_is_not_there_raises_at_once() -> None:
 
 
 def test_limits_wait() -> None:
-    """What is prepared counts, so it is prepared at once."""
+    """Preparation counts towards limits, so it happens at once."""
     interpreter = Interpreter(chain(), delegates=[CLDelegate(warm_up="background")], memory_limit=1 << 24)
     interpreter.allocate_tensors()
     assert report(interpreter).warm_up is None

@@ -1,4 +1,4 @@
-"""What Windows has not, and does otherwise, as far as that can be tried elsewhere."""
+"""What Windows lacks or does differently, as far as it can be tried on other systems."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ WITHOUT = """
 
 
 def child(code: str, folder: Path, *options: str) -> str:
-    """What a process prints that runs a model, as ``model.tflite`` in a folder."""
+    """Return the output of a process that runs a model, saved as ``model.tflite`` in a folder."""
     (folder / "model.tflite").write_bytes(write(CHAIN))
     command = [sys.executable, *options, "-c", textwrap.dedent(code)]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

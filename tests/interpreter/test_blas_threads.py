@@ -1,4 +1,4 @@
-"""Threads of numpy's BLAS: as many as asked for while a model runs, what they were before once it has."""
+"""Threads of numpy's BLAS: the requested number while a model runs, afterwards the number before."""
 
 import os
 import threading
@@ -81,7 +81,7 @@ def test_what_a_delegate_runs_counts_no_more() -> None:
 
 
 def test_the_smallest_number_counts_while_several_run() -> None:
-    """However they come and go, and back to what was before."""
+    """In whatever order they start and end; then the number before is restored."""
     failures: list[object] = []
 
     def work(count: int) -> None:

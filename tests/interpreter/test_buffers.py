@@ -37,7 +37,7 @@ def large_kib(address: int) -> int:
 
 @pytest.mark.skipif(not _CHOICE.exists() or "[never]" in _CHOICE.read_text(), reason="the system gives no large pages")
 def test_large_memory_lies_in_large_pages() -> None:
-    """All of it but its end, from its beginning on, and only what has been written to."""
+    """All of it except the tail, and only pages that have been written."""
     memory = aligned(8 * LARGE_PAGE + 5)
     assert memory.ctypes.data % LARGE_PAGE == 0
     memory[: 4 * LARGE_PAGE] = 1

@@ -1,4 +1,4 @@
-"""Checkpoints, by litecl.Save and litecl.Restore: what a model may write and read, where, and what it is told."""
+"""Checkpoints by litecl.Save and litecl.Restore: what a model may write and read, where, and the errors otherwise."""
 
 import pickle
 from pathlib import Path

@@ -69,7 +69,7 @@ def test_a_loop_that_does_not_run_hands_on_what_it_got_whatever_its_shape() -> N
 
 
 def test_loops_four_deep() -> None:
-    """An IF within a loop within three others, each of which runs the one below it two or three times."""
+    """An IF in four nested loops, each of which runs its inner loop two or three times."""
     branch: State = [((4,), FLOAT)]
     graphs = [
         subgraph("up", branch, lambda g, x: plus(g, x[0], g.const(np.float32(0.25)))),
@@ -145,7 +145,7 @@ def test_a_body_that_is_the_condition_of_another_loop(value: bool) -> None:
 
 
 def test_strings_change_places() -> None:
-    """Three steps, each of which swaps them."""
+    """Three steps, each of which swaps two strings."""
     state: State = [((), INT), ((2,), TensorType.STRING), ((2,), TensorType.STRING)]
     model_ = while_model(state, below(3), lambda g, x: [next_(g, x[0]), x[2], x[1]])
     first, second = (np.array(words, np.object_) for words in ((b"one", b""), (b"three", b"four\xff")))

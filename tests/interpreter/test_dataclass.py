@@ -1,4 +1,4 @@
-"""litecl's dataclasses beside Python's: the same but for when their functions are made."""
+"""litecl's dataclasses beside Python's: the same, except for when their functions are generated."""
 
 import copy
 import dataclasses

@@ -162,7 +162,7 @@ JUNK = (None, "x", 1.5, -1, 99, 2**70, b"", [], [1, "a"], {}, object(), np.zeros
 
 @pytest.mark.parametrize("junk", JUNK, ids=lambda junk: type(junk).__name__)
 def test_no_argument_ends_in_an_error_that_is_not_litecls(junk: Any) -> None:
-    """Whatever it is, what comes out is a value or a LiteclError."""
+    """Any argument gives a value or a LiteclError."""
     calls = (
         lambda i: i.get_tensor(junk), lambda i: i.get_tensor(INPUT, junk), lambda i: i.set_tensor(junk, X),
         lambda i: i.set_tensor(INPUT, junk), lambda i: i.tensor(junk)(), lambda i: i.resize_tensor_input(junk, [1, 4]),

@@ -1,4 +1,4 @@
-"""Errors say which operator they come from, whoever runs it: the guards that raise them do not know."""
+"""Errors name the operator that they come from, although the guards that raise them don't know it."""
 
 import pickle
 from collections.abc import Callable

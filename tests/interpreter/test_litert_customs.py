@@ -1,4 +1,4 @@
-"""LiteRT's custom operators: what they refuse. Their numbers are compared with LiteRT's, case by case."""
+"""LiteRT's custom operators: the inputs that they refuse. Cases compare their results with LiteRT's."""
 
 import re
 from dataclasses import replace

@@ -58,7 +58,7 @@ def test_scales_near_a_power_of_two(op: Op, away: float) -> None:
 
 
 def _tables() -> str:
-    """A digest of what the functions make of every integer, at many scales."""
+    """Return a digest of the functions' results for every integer, at many scales."""
     sums = []
     for scales in _scales(40):
         for op, options in (

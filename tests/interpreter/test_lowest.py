@@ -1,4 +1,4 @@
-"""A node is written with the lowest version that has what it uses, as TensorFlow Lite's op_version.cc has it."""
+"""A node is written with the lowest version that supports it, as in TensorFlow Lite's op_version.cc."""
 
 from collections.abc import Sequence
 from typing import Any

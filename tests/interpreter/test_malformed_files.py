@@ -1,4 +1,4 @@
-"""Malformed files end in ModelError, which names what is wrong and where."""
+"""Malformed files end in ModelError, which names the fault and its position."""
 
 from pathlib import Path
 from typing import Any
@@ -166,7 +166,7 @@ def _read_or_refuse(content: bytes) -> None:
 @needs_shared
 @pytest.mark.parametrize("row", [r for r in rows() if "CRASH" in r["litert_note"]], ids=lambda r: Path(r["file"]).name)
 def test_models_that_crash_litert(row: dict[str, str]) -> None:
-    """They run, or say what is wrong with them."""
+    """They run, or are refused with a reason."""
     try:
         interpreter = Interpreter(str(MODELS / row["file"]))
         interpreter.allocate_tensors()

@@ -90,7 +90,7 @@ def test_real_models_come_back_as_they_were_read(file: str) -> None:
 @pytest.mark.parametrize("file", _small_static_models(15))
 @pytest.mark.parametrize("inline_limit_bytes", [2**31, 0], ids=["inside", "outside"])
 def test_litert_runs_what_was_written(file: str, inline_limit_bytes: int) -> None:
-    """LiteRT gives bit-equal outputs for the original and for what was read and written, buffers inside or outside."""
+    """LiteRT gives bit-equal outputs for the original and for the rewritten file, buffers inside or outside."""
     original = (MODELS / file).read_bytes()
     model = read(original)
     rng = np.random.default_rng(5)
@@ -228,7 +228,7 @@ def test_a_model_can_be_written_over_its_own_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("inline_limit_bytes", [2**31, 0], ids=["inside", "outside"])
 def test_buffers_are_aligned_and_not_copied(tmp_path: Path, inline_limit_bytes: int) -> None:
-    """Every constant is a view of what was read of the file, at a multiple of 16 bytes."""
+    """Every constant is a view of the file's content, at a multiple of 16 bytes."""
     path = tmp_path / "model.tflite"
     specs = [_constant(RANDOM.standard_normal(size).astype(np.float32)) for size in (1, 2, 3, 5, 31)]
     write_file(_model(*specs), path, inline_limit_bytes=inline_limit_bytes)

@@ -22,7 +22,7 @@ from support.skips import as_itself
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Modules]:
-    """A package of four modules, one of which has what is in no row."""
+    """A package of four modules, one of which defines names that are in no row."""
     folder = tmp_path / "some_operators"
     folder.mkdir()
     for name in ("__init__", "one", "two", "three", "rest"):
@@ -39,7 +39,7 @@ def _imported(found: Iterable[ModuleType]) -> list[str]:
 
 
 def test_modules_are_imported_when_named(package: Modules) -> None:
-    """By their rows, and what is in none by those that may have it."""
+    """By their rows; a name in no row imports the modules that may define it."""
     assert _imported(package.naming("B")) == ["two"]
     assert "some_operators.one" not in sys.modules
     assert _imported(package.naming("A")) == ["one", "two"]

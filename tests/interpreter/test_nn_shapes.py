@@ -1,4 +1,4 @@
-"""What the neural-network operators refuse, and the words in which they do."""
+"""The inputs that neural-network operators refuse, and the messages."""
 
 from typing import Any
 

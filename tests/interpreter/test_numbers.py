@@ -303,7 +303,7 @@ def test_floats_and_other_weights_are_as_before(name: str) -> None:
 
 
 def test_plans_of_the_reference_are_not_taken() -> None:
-    """A kept plan of the model in one mode is none of the other's."""
+    """Kept plans of one mode are not used in the other."""
     case = products(5)
     for _ in range(2):
         for numbers in ("reference", "tflm"):

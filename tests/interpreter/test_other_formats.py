@@ -1,4 +1,4 @@
-"""Files that are no ``.tflite`` file are named as what they are, with the next step."""
+"""Files of other formats are recognised, and the message says what to do next."""
 
 import gzip
 import io

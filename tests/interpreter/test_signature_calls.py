@@ -1,4 +1,4 @@
-"""Calls of a signature one after another: later ones only copy arrays, while a model stays prepared."""
+"""Consecutive calls of a signature: later ones only copy arrays, as long as a model stays prepared."""
 
 import threading
 from typing import Any
@@ -190,7 +190,7 @@ def test_threads_that_share_an_interpreter(threads: int) -> None:
 
 
 def test_a_call_within_a_call() -> None:
-    """Of a listener, which would change what the first one reads."""
+    """A listener's call would change what the first one reads."""
     raised = []
 
     class Caller:

@@ -94,7 +94,7 @@ def _tensor_of_strings(shape: tuple[int, ...]) -> bytes:
 
 
 def _fed(library: Any, content: bytes, value: Any) -> list[list[bytes]]:
-    """What comes back of an input that is set, read, run, and given to a signature."""
+    """Return an input's values after it is set, read, run, and given to a signature."""
     interpreter = library(model_content=content)
     interpreter.allocate_tensors()
     index = interpreter.get_input_details()[0]["index"]

@@ -1,4 +1,4 @@
-"""litecl bench FOLDER: files below it are measured, the slowest against a peer come first, failures are told."""
+"""litecl bench FOLDER: measures the files below it, lists the slowest against a peer first, and reports failures."""
 
 import json
 import os

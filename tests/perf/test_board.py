@@ -1,4 +1,4 @@
-"""The page of devices: what it shows of each operator is what became of its checks."""
+"""The page of devices: each operator's cell shows the results of its checks."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -51,7 +51,7 @@ def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_which_gpu_comes_first(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both are told apart, and the order is explained."""
+    """The table distinguishes the two, and explains the order."""
     row = measured.device_rows()[0]
     shown_short = {"platform": "a driver", "processor": None, "float_speed": 0.0}
     gpus = [replace(row, type="GPU", own_memory=own, **shown_short) for own in (True, False)]

@@ -57,7 +57,7 @@ def test_a_bad_model_is_the_same_error_everywhere(
 def test_values_of_flags_are_wrong_usage(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder that is a file, a file that cannot be written, an unknown kind of file: told before the work."""
+    """A folder that is a file, a file that cannot be written, an unknown kind of file: refused before the work."""
     monkeypatch.chdir(tmp_path)
     file = Path("file.txt")
     file.touch()
@@ -139,7 +139,7 @@ def test_a_missing_image_is_missing(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_source_to_convert_that_is_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Told before TensorFlow is loaded, which takes seconds."""
+    """Refused before TensorFlow is loaded, which takes seconds."""
     monkeypatch.setattr("litecl.cli.commands.convert.load_tensorflow", lambda: pytest.fail("loaded"))
     to = "-o", tmp_path / "q.tflite"
     assert "expected a SavedModel" in failure(capsys, "convert", tmp_path, *to)

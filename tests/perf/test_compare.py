@@ -1,4 +1,4 @@
-"""litecl compare: what is slower is found, what is chance is not."""
+"""litecl compare: finds slowdowns, and ignores chance."""
 
 import json
 from pathlib import Path

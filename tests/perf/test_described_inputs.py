@@ -165,7 +165,7 @@ def test_metadata_that_cannot_be_used_is_an_error_only_where_it_is_needed(
 
 
 def test_arrays_are_taken_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From files and from programs: whoever has made an array has normalized it."""
+    """From files and from programs: an array is normalized already."""
     file = _file(tmp_path, described(_images(), Said([10], [20])))
     values = np.float32(_IMAGE)[None]
     np.save(tmp_path / "x.npy", values)

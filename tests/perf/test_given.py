@@ -1,4 +1,4 @@
-"""Values of inputs in files of every kind, and names that are told apart."""
+"""Values of inputs in files of every kind, and repeated names."""
 
 from pathlib import Path
 from typing import Any

@@ -141,7 +141,7 @@ def test_a_folder_of_another_job_is_refused(rows: Job) -> None:
 
 @pytest.mark.parametrize("dynamic", [True, False])
 def test_a_job_goes_on_in_the_mode_that_it_began_in(rows: Job, dynamic: bool) -> None:
-    """Of dynamic range, where a model has it; what a delegate and numpy do by default differs."""
+    """The mode of dynamic range, if a model has it; a delegate and numpy have different defaults."""
     if dynamic:
         Path(rows.model).write_bytes(write(next(case for case in hybrid.CASES if case.op is FULLY_CONNECTED).model()))
     rows.begin()

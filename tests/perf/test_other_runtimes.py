@@ -47,7 +47,7 @@ class Wrong(Interpreter):
 
 
 def test_a_peer_is_compiled_again_only_for_other_shapes() -> None:
-    """What it keeps in variables stays, as in LiteRT."""
+    """Its variables keep their values, as in LiteRT."""
     g = Graph()
     x = g.input((2,), signature=(-1,))
     content = write(model(g.build(g.op(NEG, [x], NoOptions()))))
@@ -103,7 +103,7 @@ def test_only_a_runtime_that_agrees_is_the_fastest(
 
 
 def test_a_folder_has_a_table_of_the_fastest(path: Path, fakes: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """Models run in another process there, without the fakes; so the view is made of this one's figures."""
+    """Models of a folder run in another process, without the fakes; so the table shows this process's figures."""
     content = path.read_bytes()
     options = BenchOptions({"num_threads": 1}, runs=2, against=("litert", "openvino"))
     result = bench(content, random_inputs(Interpreter(content).get_input_details(), 0), options)

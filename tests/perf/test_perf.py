@@ -1,4 +1,4 @@
-"""Measuring: figures, turns, traces, comparisons, and what is fed to a model."""
+"""Measuring: figures, turns, traces, comparisons, and models' inputs."""
 
 import json
 import math
@@ -192,7 +192,7 @@ def test_reference_kernels_are_a_peer_of_the_cpu() -> None:
 
 
 def test_threads_of_the_cpu_are_those_of_its_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``litecl bench --cpu --threads 1`` limits numpy's BLAS, and does not only say so."""
+    """``litecl bench --cpu --threads 1`` really limits numpy's BLAS."""
     given: list[Any] = []
 
     class Spy(Interpreter):

@@ -1,4 +1,4 @@
-"""What is refused because of an option is what records refuse, and what the page of operators says."""
+"""The page of operators lists the option values that device records refuse."""
 
 from dataclasses import replace
 from typing import Any

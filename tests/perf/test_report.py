@@ -46,7 +46,7 @@ _FACTORS = {
 
 
 class Reader(HTMLParser):
-    """Reads numbers with what they are of, and checks that elements are closed."""
+    """Reads numbers with their names, and checks that elements are closed."""
 
     def __init__(self) -> None:
         super().__init__()

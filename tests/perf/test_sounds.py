@@ -133,7 +133,7 @@ def test_a_published_classifier_hears_a_tone(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_features_of_a_keyword_model_come_from_another_model(tmp_path: Path) -> None:
-    """Window by window; the front end's estimate of noise goes on from one to the next."""
+    """Window by window; the front end's estimate of noise carries over from one to the next."""
     front = model_file("tensorflow-tflite-micro/audio_preprocessor_int8.tflite")
     sound = read_sound(wav(tmp_path / "a.wav", RNG.standard_normal(16000) * 0.1, 16000), 16000)
     got = Features(str(front), 16000, 20.0).of(sound, detail([1, 1960], np.int8), "a.wav")
@@ -151,7 +151,7 @@ def test_features_of_a_keyword_model_come_from_another_model(tmp_path: Path) -> 
 
 
 def test_one_sound_leaves_nothing_behind_in_the_features_of_another(tmp_path: Path) -> None:
-    """Whichever comes first: a front end goes on with its estimate of noise within a sound alone."""
+    """In either order: a front end carries its estimate of noise over within a sound only."""
     media = Media(features=str(model_file("tensorflow-tflite-micro/audio_preprocessor_int8.tflite")))
     files = [wav(tmp_path / f"{loud}.wav", RNG.standard_normal(16000) * loud, 16000) for loud in (0.01, 0.2)]
     first, second = (

@@ -1,4 +1,4 @@
-"""Throughput and memory: what several interpreters do at once, and what a process needs for one."""
+"""Throughput and memory: several interpreters at once, and a process with one."""
 
 import csv
 import threading

@@ -1,4 +1,4 @@
-"""litecl trace: what ran lies where it ran, and adds up to what the report says."""
+"""litecl trace: spans lie where the work ran, and add up to the report's figures."""
 
 import json
 import math

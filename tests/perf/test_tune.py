@@ -1,4 +1,4 @@
-"""``litecl tune``: a GPU's tiles measured in a model, kept, and used by what is prepared later; with a fake clock."""
+"""``litecl tune``: measures a GPU's tiles within a model, and keeps them for later models; with a fake clock."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,7 +57,7 @@ def _tiles(interpreter: Interpreter) -> list[Tiled]:
 
 
 def _prefers(rows: int) -> Any:
-    """Return a timer for which tiles of so many rows take a tenth of the time of others."""
+    """Return a timer for which tiles with this number of rows take a tenth of the others' time."""
 
     def timer(interpreters: Sequence[Interpreter], tick: Tick) -> list[Times]:
         tick()
@@ -79,7 +79,7 @@ def _run(path: Path, **options: Any) -> tuple[Array, list[Tiled]]:
 
 
 def test_what_is_measured_is_used_from_then_on(path: Path, options: dict[str, Any]) -> None:
-    """By this device alone, and with the same results but for the order of sums."""
+    """By this device alone, and with the same results except for the order of sums."""
     folder, device = options["cache_dir"], choose(options["device"])
     before, usual = _run(path, **options)
     assert {tiled.source for tiled in usual} == {"estimate"}

@@ -1,4 +1,4 @@
-"""litecl verify: planted faults are found and named, and what is well passes."""
+"""litecl verify: finds and names planted faults, and passes everything else."""
 
 import ast
 import importlib
@@ -63,7 +63,7 @@ def device() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def planted(device: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Result]:
-    """What comes of a check of each operator with a planted fault, among others."""
+    """Return the results of checking each operator with planted faults, among others."""
     folder = tmp_path_factory.mktemp("kernels")
     shutil.copytree(Path(kernels_cl.__file__).parent, folder, dirs_exist_ok=True)
     for name, (line, fault) in FAULTS.items():

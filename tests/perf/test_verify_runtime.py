@@ -57,7 +57,7 @@ def _path() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[DeviceResult, Path]:
-    """What comes of the runtime with planted faults, and where its smallest models are."""
+    """Return the results for the runtime with planted faults, and the folder of its smallest models."""
     folder = tmp_path_factory.mktemp("cases")
     names = [*map(some, ("EXP", "NEG", "COS", "CUMSUM", "TOPK_V2", "SIN", "ABS")), CHAIN]
     kit = Kit({"name": "faulty_runtime"}, Plan(jobs=2, timeout_s=3), folder)

@@ -137,7 +137,7 @@ def test_prompts_and_notebooks(path: Path) -> None:
 
 
 def test_errors(path: Path) -> None:
-    """Whatever a message quotes, and its notes where the command tells them."""
+    """Whatever a message quotes, and its notes if the command prints them."""
     assert str(ModelError(f"there is no {EVIL}")) == "there is no " + visible_lines(EVIL)
     assert not _CONTROL.search(str(ModelError("a\rb\x1b", operator="A")))
 

@@ -1,4 +1,4 @@
-"""``litecl where``: kinds of nodes, the table of what runtimes do with them, and what it says of a model."""
+"""``litecl where``: kinds of nodes, the table of runtimes' results, and its verdicts on a model."""
 
 import itertools
 import os

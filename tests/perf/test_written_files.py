@@ -74,7 +74,7 @@ def test_an_earlier_file_stays(
 @pytest.mark.parametrize("limit", [20, 10_000, 399_000])  # within numpy's header, its data, and its last buffer
 @pytest.mark.parametrize("private", [False, True])
 def test_errors_of_writing_name_the_file(tmp_path: Path, limit: int, private: bool) -> None:
-    """Whoever writes: Python, or numpy."""
+    """Whether Python or numpy writes it."""
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     for write in (lambda file: file.write(bytes(400_000)), lambda file: np.save(file, np.zeros(50_000))):
@@ -101,7 +101,7 @@ def test_outputs_that_cannot_be_written_leave_no_folder(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="/dev/stdout")
 @pytest.mark.parametrize("stdout", ["-", "/dev/stdout"])
 def test_a_file_for_stdout_goes_there_alone(stdout: str, tmp_path: Path) -> None:
-    """What was in stdout's file stays, and tables go to stderr."""
+    """The previous content of stdout's file stays, and tables go to stderr."""
     path, file = small_model(tmp_path), tmp_path / "all.json"
     file.write_bytes(EARLIER)
     with file.open("ab") as out:

@@ -36,7 +36,7 @@ ON: dict[str, Any] = {"num_threads": 1}
 
 @pytest.fixture(scope="module", autouse=True)
 def _shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Kernels are cached by their content, so a fault compiles what it changes alone."""
+    """Share a cache: kernels are cached by content, so a fault compiles only what it changes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(ON, "cache_dir", tmp_path_factory.mktemp("kernels"))
         yield
@@ -61,7 +61,7 @@ def is_shown_by(case: Path, **options: Any) -> bool:
 
 
 def _sampled(names: Iterable[str]) -> list[Any]:
-    """Return names as parameters, of which a plain run tries every fifth."""
+    """Return names as parameters; a plain run tries every fifth."""
     return [pytest.param(name, marks=pytest.mark.nightly if i % 5 else ()) for i, name in enumerate(names)]
 
 

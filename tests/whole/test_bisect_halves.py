@@ -123,7 +123,7 @@ def test_a_device_that_keeps_nodes_is_bisected_with_them() -> None:
 
 
 def test_nodes_that_are_kept_already() -> None:
-    """The emulation keeps them in the whole model and in its parts, and the survey says what is left to keep."""
+    """The emulation keeps them in the whole model and in its parts, and the survey proposes only further ones."""
     case = FAILING["a sum over pixels"]()
     given = {"main_in0": case.feed}
     both = litecl.bisect(case.content, inputs=given, fp16="both", keep_float=[0, 1])
@@ -180,7 +180,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_rounding_that_grows() -> None:
-    """In halves no node is wrong by itself, and one run shows the error behind each."""
+    """Every node is right in halves by itself, and a single run shows the error after each."""
     found = litecl.bisect(doubling(8), fp16="storage")
     assert found.verdict == "rounding"
     assert [point.node for point in found.growth] == [*range(25)]

@@ -1,4 +1,4 @@
-"""memory_limit and time_limit: what would take more is refused before it does, and what was counted is given back."""
+"""memory_limit and time_limit: work beyond a limit is refused before it starts, and counted memory is released."""
 
 import math
 import time
@@ -99,7 +99,7 @@ def test_what_takes_more_than_the_limit_is_refused(name: str) -> None:
 
 
 def test_tensors_that_are_alive_together_count() -> None:
-    """Eight at a time are too many, one after another they are not."""
+    """Eight live tensors are too many, eight consecutive ones are not."""
 
     def chain(together: bool) -> Model:
         g = Graph()
@@ -155,7 +155,7 @@ def test_hashes_of_many_rows_are_bounded() -> None:
 
 
 def test_what_is_folded_is_bounded() -> None:
-    """Without limits too: a few bytes of constants are not turned into gigabytes at preparation."""
+    """Also without limits: preparation doesn't turn a few bytes of constants into gigabytes."""
     g = Graph()
     x = g.input((1,))
     filled = [
@@ -224,7 +224,7 @@ def test_a_region_that_is_too_large_stays_on_the_cpu() -> None:
 
 @pytest.mark.parametrize("preserve", [False, True])
 def test_values_that_outlive_an_invoke_count_once(preserve: bool) -> None:
-    """Variables, resources and what is preserved, however often they are written."""
+    """Variables, resources and preserved tensors, however often they are written."""
     g = Graph()
     x = g.input((1000,))
     (handle,) = g.node(VAR_HANDLE, [], [TensorSpec(TensorType.RESOURCE, ())], VarHandleOptions("", "v"))

@@ -34,7 +34,7 @@ def overwritten(interpreter: Interpreter) -> list[int]:
 
 @pytest.mark.parametrize("options", _MODES, ids=str)
 def test_invoke_again(options: dict[str, Any]) -> None:
-    """Inputs keep their values, so an invoke does again what it did; outputs are of the last one."""
+    """Inputs keep their values, so an invoke repeats its work; outputs are those of the last one."""
     interpreter, rng = opened(signatures(3), device="native", **options), np.random.default_rng(1)
     assert overwritten(interpreter) == [1]
     cache, update = randn(rng, *SHAPE), randn(rng, 1, 2, 3, 16)
@@ -56,7 +56,7 @@ def test_invoke_again(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("options", [*_MODES, {"device": devices.tested()[0]}], ids=[*map(str, _MODES), "OpenCL"])
 @pytest.mark.parametrize("more", [{}, {"reads": True}, {"kept": True}], ids=str)
 def test_signatures_in_turns(options: dict[str, Any], more: dict[str, Any]) -> None:
-    """Arrays that are given, and those that were returned, stay what they are."""
+    """Given arrays and returned arrays keep their values."""
     interpreter, rng = opened(signatures(3, 1, **more), **options), np.random.default_rng(1)
     assert overwritten(interpreter) == [int("reads" not in more)] * 2
     runners = [interpreter.get_signature_runner(f"s{i}") for i in range(2)]
@@ -77,7 +77,7 @@ def test_signatures_in_turns(options: dict[str, Any], more: dict[str, Any]) -> N
 
 
 def test_invoke_after_a_signature() -> None:
-    """The first subgraph runs again on what the call was given, whatever has become of the arrays."""
+    """The first subgraph runs again on the call's values, whatever happened to the arrays since."""
     interpreter, rng = opened(signatures(3)), np.random.default_rng(1)
     cache, update = randn(rng, *SHAPE), randn(rng, 1, 2, 3, 16)
     wanted = interpreter.get_signature_runner()(cache=cache, update=update, start=start(7))["new"]

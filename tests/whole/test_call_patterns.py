@@ -34,7 +34,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _as_if_for(package: str, script: Path) -> Any:
-    """What a program leaves in ``result`` when every name of a package in it is changed."""
+    """Return a program's ``result`` after replacing every name of a package in its source."""
     names: dict[str, Any] = {"__name__": "__main__"}
     text = WRITTEN_FOR.sub(package, script.read_text())
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Buffers of a ``CompiledModel`` that are OpenCL memory of the user's: what is not copied, and what does not fit."""
+"""Buffers of a ``CompiledModel`` in the user's OpenCL memory: copies that are avoided, and buffers that don't fit."""
 
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ def test_nothing_is_copied(name: str, mode: str, tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("mode", MODES)
 def test_buffers_of_host_and_device_in_turns(mode: str) -> None:
-    """Each run reads and writes what it is given, and nothing that was given before."""
+    """Each run reads and writes its own buffers, never those of earlier runs."""
     user = User(MODES[mode][0])
     model_ = user.compiled(CONTENT, **MODES[mode][1])
     host = model_.create_input_buffers(0), model_.create_output_buffers(0)
@@ -167,7 +167,7 @@ def test_parts_of_a_buffer() -> None:
 
 
 def test_other_shapes() -> None:
-    """What was prepared for a shape forgets the buffers of its last run."""
+    """The preparation for a shape forgets the buffers of its last run."""
     user, b = User(SINGLE), randn(RNG, 3, 4)
     model_ = user.compiled(CONTENT)
     for value, mine in ((X, True), (b, False), (X, False), (b, True), (2 * X, True), (2 * b, False)):
@@ -183,7 +183,7 @@ def test_other_shapes() -> None:
 
 
 def test_a_device_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The CPU takes over with what lies in the user's buffers, and writes there."""
+    """The CPU continues with the content of the user's buffers, and writes there."""
     user = User(THREADS)
     model_ = user.compiled(CONTENT)
     inputs, outputs = user.holding(X, A), user.empty((1, 4), (1, 4))

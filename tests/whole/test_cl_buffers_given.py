@@ -1,4 +1,4 @@
-"""The context and the buffers that a user gives to a ``CompiledModel``: what is taken, and what is refused."""
+"""The context and buffers that a user gives to a ``CompiledModel``: those accepted, and those refused."""
 
 import numpy as np
 import pyopencl as cl

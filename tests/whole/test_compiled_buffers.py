@@ -1,4 +1,4 @@
-"""Buffers of a ``CompiledModel``: whose memory they are, and what is copied."""
+"""Buffers of a ``CompiledModel``: who owns their memory, and what is copied."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def test_one_set_of_buffers_is_not_copied() -> None:
 
 @pytest.mark.parametrize("mode", ["device", "numpy"])
 def test_sets_of_buffers_keep_what_is_in_them(mode: str) -> None:
-    """Run in turns, read late: each set has its own values, whoever had the model's memory first."""
+    """Sets are used alternately and read late: each keeps its values, whichever had the model's memory first."""
     options = ours.Options(cpu_options=ours.CpuOptions(kernel_mode=ours.CpuKernelMode.REFERENCE))
     model_ = compiled(ours, options=options if mode == "numpy" else None)
     assert model_.is_fully_accelerated() == (mode == "device")
@@ -75,7 +75,7 @@ def test_sets_of_buffers_keep_what_is_in_them(mode: str) -> None:
 
 
 def test_an_output_that_is_the_input_seen_otherwise() -> None:
-    """What the caller writes next must not change an answer that was given."""
+    """The caller's next write must not change an earlier answer."""
     g = Graph()
     x = g.input((2, 3))
     y = g.op(RESHAPE, [x, g.const(np.array([3, 2], np.int32))], ReshapeOptions((3, 2)))
@@ -124,7 +124,7 @@ def test_a_tensor_that_is_two_outputs(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["device", "numpy"])
 def test_a_variable_is_not_handed_out(mode: str) -> None:
-    """Whoever writes into an output changes no state."""
+    """Writing into an output changes no state."""
     model_ = compiled(ours, write(accumulator()), options=ours.Options(cpu_options=cpu(mode)))
     inputs, outputs = buffers(model_)
     for turn in (1, 2, 3):

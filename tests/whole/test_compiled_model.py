@@ -1,4 +1,4 @@
-"""LiteRT's CompiledModel: beside the original on the same files, and what becomes of memory."""
+"""LiteRT's CompiledModel: compared with the original on the same files, and its use of memory."""
 
 import logging
 import sys

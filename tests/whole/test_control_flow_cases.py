@@ -34,7 +34,7 @@ on_every_backend = pytest.mark.parametrize("options", BACKENDS.values(), ids=BAC
 
 
 def run(model_: Model, feeds: Sequence[Array], options: dict[str, Any] | None, reason: str | None, op: str) -> None:
-    """Compares three invokes, independent of each other, with LiteRT, and the reason with what is expected."""
+    """Compare three independent invokes with LiteRT, and the reason with the expected one."""
     interpreter = prepared(model_, feeds, [] if options is None else [CLDelegate(**options)])
     if options is not None:
         assert reasons(interpreter).get(op) == reason
@@ -78,7 +78,7 @@ def test_sum_or_product(condition: bool, shapes: tuple[Any, Any], options: dict[
 @on_every_backend
 @pytest.mark.parametrize("condition", [True, False])
 def test_sum_or_longer(condition: bool, options: dict[str, Any] | None) -> None:
-    """DynamicSubgraphIfTest: what is fed says how far one of the branches pads."""
+    """DynamicSubgraphIfTest: an input says how far one of the branches pads."""
     state: State = [((2,), TensorType.INT32), ((1, 2), TensorType.INT32)]
 
     def main(g: Graph, x: Sequence[int]) -> list[int]:

@@ -217,7 +217,7 @@ def test_a_fault_in_a_run_that_is_like_the_last_one() -> None:
 
 @places
 def test_an_interrupt(device: Any) -> None:
-    """On the processor the tensor holds what it held, or the new value; another device may have been in the midst."""
+    """On the processor the tensor has its old or its new value; another device may have been interrupted halfway."""
     interpreter = opened(signatures(3, 1), device=device)
     runner, value = interpreter.get_signature_runner("s1"), randn(RNG, *SHAPE)
     given = {"update": randn(RNG, 1, 2, 1, 16), "start": start(4)}
@@ -238,7 +238,7 @@ def test_an_interrupt(device: Any) -> None:
 
 
 def test_one_run_at_a_time() -> None:
-    """Whoever comes while a run uses a tensor, in its thread or another one, is refused and changes nothing."""
+    """While a run uses a tensor, any other use, in its thread or another, is refused and changes nothing."""
     seen: list[Any] = []
 
     def attempt() -> None:
@@ -279,7 +279,7 @@ def test_one_run_at_a_time() -> None:
 
 
 def test_many_threads() -> None:
-    """Interpreters of one model run side by side, each on caches of its own, with one set of weights."""
+    """Interpreters of one model run in parallel, each on its own caches, with shared weights."""
     content, results = signatures(3, 1), dict[int, Array]()
 
     def work(number: int) -> None:

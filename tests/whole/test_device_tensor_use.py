@@ -65,7 +65,7 @@ def test_from_numpy_to_a_device_and_back() -> None:
 
 @pytest.mark.parametrize("options", [_MODES["native"], _MODES["OpenCL"]], ids=["native", "OpenCL"])
 def test_compiled_models_take_them(options: dict[str, Any]) -> None:
-    """One for both, or two in turns, in the place of buffers."""
+    """In place of buffers: one for input and output, or two alternately."""
     delegate = CLDelegate(strict=True, **options)
     compiled = CompiledModel(Interpreter(named_alike(), delegates=[delegate]), None)  # type: ignore[arg-type]
     rng, value = np.random.default_rng(11), np.zeros(SHAPE, np.float32)
@@ -121,7 +121,7 @@ def test_compiled_models_run_on_the_same_tensors(options: dict[str, Any] | None)
 
 @pytest.mark.parametrize("options", [_MODES["native"], _MODES["OpenCL"]], ids=["native", "OpenCL"])
 def test_one_set_for_all_signatures(options: dict[str, Any]) -> None:
-    """A region has no cache of its own as long as it is given tensors."""
+    """A region has no cache of its own while it is given tensors."""
     interpreter, rng, tensor = opened(named_alike(2, 1), options), np.random.default_rng(16), DeviceTensor(SHAPE)
     other = DeviceTensor(SHAPE)
     for which in (0, 1, 1):
@@ -230,7 +230,7 @@ def test_tensors_alone() -> None:
 
 @pytest.mark.parametrize("options", [_MODES["native"], _MODES["OpenCL"]], ids=["native", "OpenCL"])
 def test_fork_save_and_load(options: dict[str, Any], tmp_path: Path) -> None:
-    """Each set goes on by itself."""
+    """Each set continues independently."""
     runner, rng = opened(named_alike(), options).get_signature_runner(), np.random.default_rng(13)
     caches, value = runner.device_tensors(), np.zeros(SHAPE, np.float32)
     update = randn(rng, 1, 2, 1, 16)

@@ -49,7 +49,7 @@ def opened(content: bytes, options: dict[str, Any] | None, **more: Any) -> Inter
 @everywhere
 @pytest.mark.parametrize("more", [{}, {"reads": True}, {"kept": True}], ids=str)
 def test_a_cache_stays(options: dict[str, Any] | None, more: dict[str, Any]) -> None:
-    """Two signatures go on with it in turns; nothing of its size is moved where one kernel writes it in place."""
+    """Two signatures use it alternately; nothing of its size is copied if one kernel writes it in place."""
     interpreter, rng = opened(signatures(3, 1, **more), options), np.random.default_rng(1)
     runners = [interpreter.get_signature_runner(f"s{i}") for i in range(2)]
     tensor, cache = DeviceTensor(SHAPE), np.zeros(SHAPE, np.float32)
@@ -149,7 +149,7 @@ def test_small_ones(options: dict[str, Any] | None, shape: tuple[int, ...]) -> N
 
 @everywhere
 def test_beside_arrays(options: dict[str, Any] | None) -> None:
-    """Invokes and calls on arrays before and after it are their own; views of their outputs stay what they are."""
+    """Invokes and calls on arrays before and after are independent of it; views of their outputs keep their values."""
     interpreter, rng = opened(signatures(3, 1), options), np.random.default_rng(6)
     runner, (graph, _) = interpreter.get_signature_runner("s0"), interpreter.model.subgraphs
     array, tensor = randn(rng, *SHAPE), DeviceTensor.of(randn(rng, *SHAPE))

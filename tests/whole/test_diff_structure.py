@@ -54,7 +54,7 @@ def test_the_same_model_with_other_names_and_numbers(seed: int) -> None:
 
 
 def test_a_node_between_others_whose_names_shift() -> None:
-    """Numbered names tell nothing: what is behind the new node has the name of another one in the first model."""
+    """Numbered names are no guide: the node after the new one has another node's name in the first model."""
 
     def chain(ops: list[Any]) -> Build:
         def build(g: Graph, rng: np.random.Generator) -> int:
@@ -93,7 +93,7 @@ def _sides(found: Difference) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     ],
 )
 def test_fused_and_split_nodes(build: Callable[[bool], Build], many: tuple[str, ...], one: tuple[str, ...]) -> None:
-    """Either way round; layers compare what the nodes compute together, and nothing is left over."""
+    """In both directions; layers compare the joint results, and no node is left over."""
     apart, whole = made(build(False)), made(build(True))
     for a, b, sides in ((apart, whole, (many, one)), (whole, apart, (one, many))):
         found = diff_models(a, b)
@@ -106,7 +106,7 @@ def test_fused_and_split_nodes(build: Callable[[bool], Build], many: tuple[str, 
 
 
 def test_a_node_that_is_only_left_out() -> None:
-    """What nothing stands for is not called fused."""
+    """A node without a counterpart is not called fused."""
 
     def build(count: int) -> Build:
         def chain(g: Graph, rng: np.random.Generator) -> int:
@@ -123,7 +123,7 @@ def test_a_node_that_is_only_left_out() -> None:
 
 
 def test_floats_against_integers() -> None:
-    """A file and what the converter makes of it: types and scales differ, nodes are the same."""
+    """A file and its conversion: types and scales differ, nodes are the same."""
     content = networks.mobilenet_v2(32)
     feed = np.random.default_rng(2).uniform(-1, 1, (4, 1, 32, 32, 3)).astype(np.float32)
     quantized = Converter.from_tflite(content, Quantization(activations="int8", data=[[x] for x in feed])).convert()

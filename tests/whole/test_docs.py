@@ -1,4 +1,4 @@
-"""The documents say what is so: lists, commands, files and examples that they name."""
+"""The documents are right about the lists, commands, files and examples that they name."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``dynamic_range`` without a delegate: what runs models on numpy heeds it too, and is LiteRT in the same mode."""
+"""``dynamic_range`` without a delegate: numpy obeys it too, and agrees with LiteRT in the same mode."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ _PROMPT, _COUNT = [5, 6, 7, 8, 9], 8
 
 @pytest.fixture(scope="module")
 def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A language model of which some products have weights of 8 bits."""
+    """A language model in which some products have 8-bit weights."""
     path = CausalLM(width=64).write(tmp_path_factory.mktemp("language model"))
     path.write_bytes(Converter.from_tflite(path, Quantization(weights="int8")).convert())
     return path

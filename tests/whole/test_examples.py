@@ -1,4 +1,4 @@
-"""The examples run, and show what they say."""
+"""The examples run, and print what they announce."""
 
 import re
 import runpy
@@ -37,7 +37,7 @@ def test_custom_op(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_language_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A smaller one, trained for five steps: it writes the files, and says how well each form tells a text."""
+    """A smaller one, trained for five steps: it writes the files, and says how well each form predicts a text."""
     main = runpy.run_path(str(_EXAMPLES / "language_model.py"), run_name="language_model")["main"]
     smaller = {"WIDTH": 32, "DEPTH": 1, "LENGTH": 40, "FORMS": {"float32": None, "int4": "int4"}}
     main.__globals__.update(smaller)

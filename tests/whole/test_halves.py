@@ -1,6 +1,4 @@
-"""Numpy's emulation of devices with 16-bit floats: what is exact in halves is exact, and the rest is rounded as they
-round.
-"""
+"""Numpy's emulation of devices with 16-bit floats: values that fit halves are exact, others are rounded as there."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -137,7 +135,7 @@ def test_nodes_that_are_kept() -> None:
 
 
 def test_in_loops() -> None:
-    """Each iteration hands on halves, and is told of with right inputs."""
+    """Each iteration passes on halves, and is reported with right inputs."""
     rng = np.random.default_rng(6)
     made = while_model(
         [((), INT), ((4,), FLOAT)],

@@ -15,8 +15,8 @@ def test_every_device_operator_is_in_the_table() -> None:
 
 
 def test_every_device_operator_has_a_case() -> None:
-    """Each is run against an independent runtime, by a case that the device is expected to claim; what LiteRT lacks has
-    tests of its own (``test_ops.ELSEWHERE``).
+    """A case that the device should claim compares each with an independent runtime; operators that LiteRT lacks have
+    tests of their own (``test_ops.ELSEWHERE``).
     """
     claimed = {case.op for table in TABLES for case in table.CASES if case.device is None}
     known = [op for op in CL_OPS if isinstance(op, Op) and (not op.custom or op.name in CUSTOM_IN_TFLITE)]

@@ -30,7 +30,7 @@ def sibling(rows: int) -> Subgraph:
 
 
 def called(*rows: int) -> Model:
-    """Siblings called one after another."""
+    """Return calls of siblings, one after another."""
     main = Graph()
     x = main.input((1, SIZE))
     for callee in range(1, len(rows) + 1):
@@ -39,7 +39,7 @@ def called(*rows: int) -> Model:
 
 
 def chosen(*rows: int) -> Model:
-    """IFs one after another, whose branches are siblings."""
+    """Return consecutive IFs, whose branches are siblings."""
     main = Graph()
     x, condition = main.input((1, SIZE)), main.input((), TensorType.BOOL)
     for then in range(1, len(rows) + 1, 2):
@@ -52,7 +52,7 @@ SIBLINGS = pytest.mark.parametrize("rows", [(4, 7, 12, 3, 20, 9, 12, 5, 2, 16), 
 
 
 def peak_bytes(model_: Model, condition: bool) -> int:
-    """Return what the interpreter allocates during an invoke, at most."""
+    """Return the most memory that the interpreter holds during an invoke."""
     interpreter = Interpreter(model_)
     interpreter.allocate_tensors()
     feeds = [np.ones((1, SIZE), np.float32), np.array(condition)]
@@ -80,7 +80,7 @@ def arena_bytes(model_: Model) -> int:
 @SIBLINGS
 @pytest.mark.parametrize("condition", [True, False])
 def test_interpreter(make: Callable[..., Model], rows: Sequence[int], condition: bool) -> None:
-    """Ten siblings need what the largest needs, and a few rows that are handed on."""
+    """Ten siblings need as much as the largest, and a few rows that are passed on."""
     largest = max(rows if make is called else rows[not condition :: 2])
     assert 2 * largest * ROW_BYTES <= peak_bytes(make(*rows), condition) < (2 * largest + 4) * ROW_BYTES
 

@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_memory_limit(threads: int) -> None:
-    """A region counts, what it does not fit into leaves it to the CPU, and the number is the same for every invoke."""
+    """A region counts; one that doesn't fit is left to the CPU; and the number is the same for every invoke."""
     delegate = CLDelegate("native", num_threads=threads)
     small = Interpreter(CHAIN, delegates=[delegate], memory_limit=400)
     small.allocate_tensors()
@@ -56,7 +56,7 @@ def test_time_limit_that_is_kept_costs_nothing() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"num_threads": 2}, {"profile": True}, {"queue_loops": True}], ids=str)
 def test_warm_up_in_the_background(options: dict[str, Any]) -> None:
-    """The CPU runs the model with its states, then the device goes on."""
+    """The CPU runs the model with its states, then the device continues."""
     rng, wanted = np.random.default_rng(4), reference(LSTM)
     interpreter = native(LSTM, warm_up="background", cache_dir=None, **options)
     end_s, after = time.monotonic() + _SOON_S, 0

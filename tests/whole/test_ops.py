@@ -47,7 +47,7 @@ ELSEWHERE = {
 
 
 def test_every_operator_has_cases_or_tests_of_its_own() -> None:
-    """These run subgraphs, keep state, read what a case cannot hold, or are strangers to LiteRT."""
+    """Operators without cases run subgraphs, keep state, read what a case cannot hold, or are unknown to LiteRT."""
     without = {op.name for op in every_op()} - {case.op.name for case in CASES}
     named = [(name, file) for file, names in ELSEWHERE.items() for name in names.split()]
     assert without == {name for name, _ in named}
@@ -64,7 +64,7 @@ def test_interpreter(case: Case) -> None:
 @pytest.mark.parametrize("case", DEVICE_CASES, ids=repr)
 @devices.on_each
 def test_device(device: Any, case: Case) -> None:
-    """The device kernel agrees, and the device claims what it is expected to claim, if anything is expected."""
+    """The device kernel agrees, and the device claims the case as expected."""
     num_threads = 2 if device == "native" else None
     delegate = CLDelegate(device, num_threads=num_threads, dynamic_range="reference")
     interpreter = Interpreter(model_content=content(case), delegates=[delegate])
@@ -83,7 +83,7 @@ ZEROS = [case for case in CASES if case.op in KEEPING_ZEROS and case.name in ("e
 @pytest.mark.parametrize("case", ZEROS, ids=repr)
 @devices.on_each_and_the_cpu
 def test_signs_of_zeros(device: Any, case: Case) -> None:
-    """-0 and 0 are told apart by what follows, such as ATAN2 or a division."""
+    """Later operators, such as ATAN2 or a division, distinguish -0 from 0."""
     delegates = [] if device is None else [CLDelegate(device=device)]
     (got,) = _outputs(case, Interpreter(model_content=content(case), delegates=delegates))
     (wanted,) = expected(case)

@@ -87,7 +87,7 @@ def forked(work):
 
 
 def python(script: str, *arguments: str, timeout_s: float = _TIMEOUT_S) -> str:
-    """Return what a script prints. Raises where it fails or does not come to its end."""
+    """Return a script's output. Raises if it fails or doesn't end."""
     command = [sys.executable, "-c", _COMMON + script, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     assert done.returncode == 0, done.stderr
@@ -273,7 +273,7 @@ def test_a_process_ends_while_a_model_warms_up(tmp_path: Path) -> None:
 
 
 def test_a_fork_while_a_model_warms_up(tmp_path: Path) -> None:
-    """The child goes on, on the CPU where OpenCL is lost to it; the parent's device takes over."""
+    """The child continues, on the CPU if it has lost OpenCL; the parent's device takes over."""
     python(
         _WARMING
         + """

@@ -85,7 +85,7 @@ _quantized: list[tuple[str, str, int, float]] = []
 
 @pytest.fixture(scope="module", autouse=True)
 def table() -> object:
-    """Prints what was measured when the module is done, and which models were not run, with LiteRT's reason."""
+    """Print the measurements after the module's tests, and the models that weren't run, with LiteRT's reason."""
     yield
     exact = Table("quantized model", "kind", "tensors", "largest difference, against the reference kernels")
     for name, kind, count, difference in _quantized:
@@ -147,9 +147,9 @@ def test_quantized_outputs_equal_the_reference_kernels(model: RealModel) -> None
 
 
 def _compared(model: Model) -> list[int]:
-    """The tensors that are compared: all that a node computes, but for models with resource variables the outputs.
+    """Return the tensors to compare: all that nodes compute, but only outputs for models with resource variables.
 
-    Between those lie tensors whose shapes LiteRT learns only as it runs, and reading them crashes it.
+    Such models have tensors whose shapes LiteRT learns only while running, and reading them crashes it.
     """
     graph = model.subgraphs[0]
     if any(node.op.name == "VAR_HANDLE" for node in graph.nodes):
@@ -182,7 +182,7 @@ def _shape(spec: dict[str, object], model: RealModel) -> list[int]:
 
 
 def _resolver(model: RealModel) -> OpResolverType:
-    """LiteRT as a user gets it, but for models on which its own default delegate fails."""
+    """Return LiteRT's default resolver, except for models on which its default delegate fails."""
     own = "mode n" in model.note or any(name in model.file for name in WITHOUT_XNNPACK)
     return oracle.WITH_OPTIMISED_KERNELS if own else OpResolverType.BUILTIN
 

@@ -137,7 +137,7 @@ def test_a_body_with_an_lstm_keeps_its_states(mode: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("deny", [[], [(1, 4)], [(0, 4)]], ids=["both", "one on the CPU", "the other on the CPU"])
 def test_signatures_share_variables(deny: list[tuple[int, int]], mode: dict[str, Any]) -> None:
-    """What one signature assigns the other reads, on the device, on the CPU, and on either side."""
+    """One signature reads what another assigns: on the device, on the CPU, and across both."""
     first = Graph("first")
     assign(first, "a", first.const(randn(RNG, *SHAPE)))
     graphs = []
@@ -185,7 +185,7 @@ def test_a_failed_invoke_leaves_variables_as_they_were(mode: dict[str, Any]) -> 
 
 
 def test_a_variable_of_several_shapes_stays_on_the_cpu() -> None:
-    """The file says that it is read as one row, the first value has two, and what is assigned as many as are fed."""
+    """The file declares one row, the first value has two, and later values as many as the input."""
     g, first = Graph(), Graph("first")
     g.node(CALL_ONCE, (), (), CallOnceOptions(1))
     assign(first, "a", first.const(np.ones((2, 6), np.float32)))

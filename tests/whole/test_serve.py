@@ -1,4 +1,4 @@
-"""`litecl serve` answers as LiteRT does, alone and in shared batches; refuses what is wrong; tells what it did."""
+"""`litecl serve` answers as LiteRT does, alone and in shared batches, refuses wrong requests, and reports its work."""
 
 import json
 import socket
@@ -46,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> sample.Sample:
 
 @pytest.fixture
 def serving(made: sample.Sample) -> Iterator[Callable[..., Client]]:
-    """Starts servers of the sample, each with its own options. instead: what is run in the predictor's place."""
+    """Start servers of the sample, each with its own options. instead: runs in place of the predictor."""
     with serving_here() as serve:
 
         def start(instead: Callable[[Predictor], Any] = lambda predictor: predictor, **options: Any) -> Client:

@@ -56,7 +56,7 @@ def _head(length: int, *headers: str) -> bytes:
 
 
 def _all(connection: socket.socket) -> bytes:
-    """Return what a server sends until it closes a connection."""
+    """Return everything that a server sends until it closes a connection."""
     read = bytearray()
     try:
         while part := connection.recv(1 << 16):
@@ -190,7 +190,7 @@ def test_a_batch_does_not_hold_the_end(tmp_path: Path, number: signal.Signals) -
 
 
 def test_two_signals_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One comes in the handler of the other: the application is told of the end all the same."""
+    """One arrives in the handler of the other: the application still learns of the end."""
     server, timers = connections.server(None, connections.Bounds()), list[threading.Timer]()
 
     def start(timer: threading.Timer) -> None:

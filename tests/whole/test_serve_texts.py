@@ -71,7 +71,7 @@ def answered(client: Client, path: str = CHAT, **fields: Any) -> dict[str, Any]:
 
 
 def events(client: Client, **fields: Any) -> list[Any]:
-    """Return what a stream sends, without its end."""
+    """Return a stream's events, without its end."""
     import urllib.request
 
     path = TEXT if "prompt" in fields else CHAT
@@ -135,7 +135,7 @@ def test_texts(client: Client, generator: Generator) -> None:
 
 
 def test_streams(client: Client) -> None:
-    """Their pieces are the whole answer's; what they tell at the end is what was asked for."""
+    """Their pieces add up to the whole answer, and the figures at the end are those requested."""
     sent = events(client)
     assert sent[0]["choices"] == [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]
     content = "".join(each["choices"][0]["delta"].get("content", "") for each in sent)
@@ -261,7 +261,7 @@ def _patterns(count: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", ["tokenizer.json", "tokenizer.model"])
 def test_replies_in_json(path: Path, tmp_path: Path, kind: str) -> None:
-    """Of a model that knows nothing of it, whatever the seed; all in one answer, and in a stream."""
+    """From a model that wasn't trained for it, with any seed; as one answer, and as a stream."""
     pytest.importorskip("llguidance", reason="litecl[json] is not installed")
     (tmp_path / kind).write_bytes(tokenizers.hugging_face() if "json" in kind else tokenizers.sentencepiece())
     ends = 1 if "json" in kind else 2
@@ -514,7 +514,7 @@ def test_openais_client_requires_a_call(client: Client) -> None:
     ],
 )
 def test_wrong_requests(client: Client, route: str, fields: Any, status: int, param: str | None, said: str) -> None:
-    """Streams too: nothing has been sent yet."""
+    """Streams too, since nothing has been sent yet."""
     for stream in ({}, {} if "stream" in fields else {"stream": True}):
         body = (ASKED if route == CHAT else {"model": "lm"}) | fields | stream
         got, answer = client.post(body, route)
@@ -670,7 +670,7 @@ def _is_over(steps: list[int]) -> bool:
 def test_a_generation_that_fails(
     serving: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, said: str
 ) -> None:
-    """At its start, as a status; later in a stream, as an event. The session goes on."""
+    """At its start it is a status, later in a stream an event. The session stays usable."""
     client, run, steps = serving(sessions=1), LanguageModel.run, [0]
 
     def failing(model: LanguageModel, *given: Any) -> Any:
@@ -737,7 +737,7 @@ def test_a_language_model_served_by_its_tensors(
 
 
 def test_the_command_serves_a_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By its name alone; without a template, it says what there is."""
+    """By its name alone; a bundle without a template serves completions only, and the command says so."""
     bundles = pytest.importorskip("support.bundles", reason="LiteRT-LM's builder is not installed")
     with started(bundles.bundle(tmp_path), "--cpu") as server:
         assert "no chat template (--template): /v1/completions only" in server.told[-1]

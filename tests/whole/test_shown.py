@@ -45,7 +45,7 @@ def quantized() -> Any:
 
 
 class Tags(HTMLParser):
-    """The tags of a text, of which each that opens is closed, and the cells of each row."""
+    """The tags of a text, each of which must be closed, and the cells of each row."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -85,7 +85,7 @@ def test_a_handler_uses_what_it_has_interrupted(section: str, monkeypatch: pytes
 def test_a_handler_runs_the_compiled_model_that_it_has_interrupted(
     monkeypatch: pytest.MonkeyPatch, _no_hang: None
 ) -> None:
-    """An error says that it is running; the run goes on, on its own inputs."""
+    """An error says that it is running; the run continues, on its own inputs."""
     compiled = CompiledModel.from_buffer(write(CHAIN))
     inputs, outputs = compiled.create_input_buffers(0), compiled.create_output_buffers(0)
     others = compiled.create_input_buffers(0), compiled.create_output_buffers(0)

@@ -55,7 +55,7 @@ def test_step_after_step(file: str) -> None:
 @pytest.mark.parametrize("file", _MODELS)
 @pytest.mark.parametrize("delegates", [[], [CLDelegate(num_threads=1)]], ids=["numpy", "device"])
 def test_a_new_stream(file: str, delegates: list[CLDelegate]) -> None:
-    """Only ``resources=True`` begins one; without it LiteRT's interpreter goes on too."""
+    """Only ``resources=True`` begins one; otherwise LiteRT's interpreter continues the old one too."""
     path = str(shared.MODELS / file)
     runtime, reference = Interpreter(path, delegates=delegates), LiteRT(path)
     for each in (runtime, reference):

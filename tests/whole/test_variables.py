@@ -50,7 +50,7 @@ def states(g: Graph) -> tuple[int, int, int]:
 
 
 def residual(g: Graph) -> list[int]:
-    """Return what is added to a product is as new as the addition, not as the product."""
+    """Add states to products before and after their update: a sum is as new as the addition, not as the product."""
     x, h, c = states(g)
     before, between = dense(g, x), dense(g, g.op(NEG, [x], NoOptions()))
     first = add(g, before, c)

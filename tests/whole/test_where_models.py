@@ -96,7 +96,7 @@ def _against_whole(name: str, runtime: str, places: Mapping[str, Place], whole: 
 
 
 def _against(verdict: Verdict, seen: Seen, died: bool) -> Iterator[str]:
-    """Yield how what was seen contradicts a verdict."""
+    """Yield how an observation contradicts a verdict."""
     stopped = died or (seen.refused is not None and seen.npu is None)
     if verdict.status == UNKNOWN:
         return

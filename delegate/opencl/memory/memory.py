@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from litecl.delegate.backend.places import Places, part_of
+from litecl.delegate.backend.layout import Layout, part_of
 from litecl.delegate.cl_op import Arg, Local, Operand
 from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
@@ -34,7 +34,7 @@ class Memory:
 
     def __init__(self, plan: Plan, device: Device) -> None:
         self._plan, self._device, self._turns = plan, device, plan.turns
-        self._places = Places(plan, device.alignment)
+        self._layout = Layout(plan, device.alignment)
         self.under_way: list[Any] = []
         self.own: dict[Any, CLUserBuffer] = {}
         self.users: dict[Any, CLUserBuffer] = {}
@@ -46,7 +46,7 @@ class Memory:
             self.use(dict.fromkeys(sorted(plan.apart, key=[*plan.inputs].index), room))
         if device.is_integrated:
             self._place_with_the_host()
-        self.constant_bytes = self._places.constant_bytes
+        self.constant_bytes = self._layout.constant_bytes
         self.constants = device.buffer(self.constant_bytes)
         self._send()
         named = [(operand, False) for operand in (*plan.inputs, *plan.outputs)]
@@ -88,10 +88,10 @@ class Memory:
         return range(first, first + len(self.own))
 
     def region_address(self, arg: Arg) -> int:
-        """Return an argument's address for region.cl (``Places.address``), with a shift if it has its own buffer."""
-        root, start = self._places.root(arg)
+        """Return an argument's address for region.cl (``Layout.address``), with a shift if it has its own buffer."""
+        root, start = self._layout.root(arg)
         if root not in self._within:
-            return self._places.address(arg)
+            return self._layout.address(arg)
         key, at = self._within[root]
         return (at + start) | self.own_shifts[[*self.own].index(key)] << RegionSize.OFFSET_BITS
 
@@ -101,28 +101,28 @@ class Memory:
             return arg
         if isinstance(arg, Local):
             return cl.LocalMemory(arg.size_bytes)
-        root, _ = self._places.root(arg)
-        if root in self._places.constants:
-            offset, size = self._places.constants[root]
+        root, _ = self._layout.root(arg)
+        if root in self._layout.constants:
+            offset, size = self._layout.constants[root]
             return self.constants.get_sub_region(offset, max(1, size))
         return self.buffer(arg, swapped)
 
     def buffer(self, item: Any, swapped: Collection[int] = ()) -> Any:
         """Return the sub-buffer of an operand or scratch memory, in the arena or its own buffer."""
-        root, start = self._places.root(item)
+        root, start = self._layout.root(item)
         if root in self._within:
             key, at = self._within[root]
             return self.own[key].part(at + start, max(1, item.size_bytes))
-        return self.arena.get_sub_region(self._places.start(root, swapped) + start, max(1, item.size_bytes))
+        return self.arena.get_sub_region(self._layout.start(root, swapped) + start, max(1, item.size_bytes))
 
     def view(self, operand: Operand, turned: bool = False) -> Array | None:
         """Return the host's view of an operand's memory; None if it isn't shared."""
-        root, offset = self._places.root(operand)
+        root, offset = self._layout.root(operand)
         if self._seen is not None and root in self._within:
             return part_of(self._seen, self._within[root][1] + offset, operand)
         if self.host is None or (root not in self._plan.arena.offsets and root not in self._plan.slots):
             return None
-        start = self._places.start(root, self._swapped(turned)) + offset
+        start = self._layout.start(root, self._swapped(turned)) + offset
         return part_of(self.host, start, operand)
 
     def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
@@ -158,25 +158,25 @@ class Memory:
 
     def is_own(self, arg: Arg) -> bool:
         """Return whether an argument lies in a replaceable buffer (``users``)."""
-        return self._places.root(arg)[0] in self.users
+        return self._layout.root(arg)[0] in self.users
 
     def _stays(self, operand: Operand) -> bool:
         """Return whether an operand's place is fixed: it doesn't lie apart."""
-        return self._places.root(operand)[0] not in self._plan.apart
+        return self._layout.root(operand)[0] not in self._plan.apart
 
     def _swapped(self, turned: bool) -> Collection[int]:
         return (self._turns,) if turned else ()
 
     def loops_of(self, arg: Arg) -> set[int]:
         """Return the number of the loop whose sets contain an argument, as a set; empty if none does."""
-        root, _ = self._places.root(arg)
+        root, _ = self._layout.root(arg)
         return {self._plan.slots[root].loop} if root in self._plan.slots else set()
 
     def _place_with_the_host(self) -> None:
         """Place inputs and outputs in host memory, except for those in sets of loops."""
         end = 0
         for operand in (*self._plan.inputs, *self._plan.outputs):
-            root, _ = self._places.root(operand)
+            root, _ = self._layout.root(operand)
             if root in self._plan.arena.offsets and root not in self._within:
                 self._within[root] = _HOSTS, end
                 end = align(end + max(1, root.size_bytes), self._device.alignment)
@@ -186,6 +186,6 @@ class Memory:
 
     def _send(self) -> None:
         """Copy constants to the device."""
-        for data, offset in self._places.released():
+        for data, offset in self._layout.released():
             if data.nbytes:  # OpenCL before 2.1 rejects empty copies
                 cl.enqueue_copy(self._device.queue, self.constants, np.ascontiguousarray(data), dst_offset=offset)

@@ -15,7 +15,7 @@ from litecl.interpreter.graph import Array
 _WORTH_RETURNING = 4 << 20  # bytes
 
 
-class Places:
+class Layout:
     """The memory layout of one plan. alignment: of every constant, in bytes.
 
     constants: the offset and size of each, in bytes. constant_bytes: of all constants.
