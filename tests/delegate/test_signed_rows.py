@@ -29,7 +29,7 @@ def _fed(case: Case) -> Fed:
 
 
 def _signed(case: Case, width: int, *, able: bool = True) -> list[tuple[str, Defines]]:
-    """Return the kernels, with their macros, that multiply signed rows on a CPU with vectors of a width."""
+    """Return the kernels, with their macros, that multiply signed rows on a CPU with vectors of so many lanes."""
     of_all = launches(_fed(case), CpuTarget(width, 1, signed_rows=able))
     return [(launch.kernel, launch.defines) for launch in of_all if "SIGNED_ROW" in dict(launch.defines)]
 
