@@ -59,8 +59,7 @@ def test_logits_and_caches(name: str) -> None:
 def test_signatures(name: str) -> None:
     """As the exporters name them; every weight is in the file once, and all is claimed. Keras is as it was."""
     model, hooks = MODELS[name](), (L.Softmax.call, L.MultiHeadAttention._compute_attention)
-    converter = Converter.from_keras_causal_lm(model, SLOTS, (16, 8))
-    content = converter.convert()
+    content = Converter.from_keras_causal_lm(model, SLOTS, (16, 8)).convert()
     assert hooks == (L.Softmax.call, L.MultiHeadAttention._compute_attention)
     made = nets.runtimes(content)
     caches = {f"kv_cache_{x}_{i}" for x in "kv" for i in range(2)}
@@ -72,8 +71,7 @@ def test_signatures(name: str) -> None:
         assert set(runner.get_output_details()) == outputs
         assert (*details["tokens"]["shape"], *details["input_pos"]["shape"]) == (1, width, width)
     weights = sum(4 * int(np.prod(each.shape)) for each in model.weights)
-    structure = len(write(converter.convert_to_model())) - weights
-    assert structure < 90_000  # three copies of the weights would be 2 * 115 to 188 KB more
+    assert len(content) - weights < 90_000  # three copies of the weights would be 2 * 115 to 188 KB more
     report = made["device"].delegation_report()
     assert all(row.claimed for row in report.nodes)
     assert all(len(spec.shape or ()) <= 4 for graph in read_file(content).subgraphs for spec in graph.tensors)
@@ -109,16 +107,17 @@ def test_quantized(quantize: str, name: str) -> None:
 
 
 def test_generator(tmp_path: Path) -> None:
-    """The most likely tokens are those of Keras, step by step and in one invoke; a file tells the context."""
+    """Each token is Keras' most likely one after the text before it, in steps and in one invoke; the file has the
+    context's length.
+    """
     model, path = MODELS["shared keys"](), tmp_path / "model.tflite"
     path.write_bytes(Converter.from_keras_causal_lm(model, SLOTS, (8,)).convert())
-    tokens = TOKENS.tolist()
-    for _ in range(20):
-        tokens.append(int(nets.logits(model, np.array(tokens, np.int32))[-1].argmax()))
     for cpu, whole in [(True, False), (False, False), (False, True)]:
         generator = Generator(path, cpu=cpu)
         found = generator.generate(TOKENS.tolist(), max_tokens=20, whole=whole, stop_tokens=())
-        assert found.tokens == tuple(tokens[len(TOKENS) :])
+        text = np.array([*TOKENS, *found.tokens], np.int32)
+        assert found.tokens == tuple(nets.logits(model, text)[len(TOKENS) - 1 : -1].argmax(1))
+        assert len(found.tokens) == 20
         assert generator.context_length == SLOTS
     assert generator.generate(TOKENS.tolist(), stop_tokens=()).finish == "context"
 
