@@ -46,8 +46,8 @@ OUT_OF_LINE WIDE void read_patch(__global const float *restrict x, __global floa
     }
 }
 
-// Multiplies MR slots, of which `count` are filled, by one panel, as multiply_shared does. Rows past the last slot repeat it, because memory
-// there may contain subnormal numbers, which are slow.
+// Multiplies MR slots, of which `count` are filled, by one panel; number, halvings: see multiply_shared. Rows past the
+// last slot repeat it, because memory there may contain subnormal numbers, which are slow.
 OUT_OF_LINE WIDE void multiply_slots(__global const float *restrict slots, __global const float *restrict panel,
                                      __global float *restrict out, const int count, const int depth,
                                      const int columns, const int number, const int halvings) {
