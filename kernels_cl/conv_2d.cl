@@ -14,7 +14,8 @@
 // of pixel r's first tap, (top[r], left[r]) its position, which may be outside the image.
 INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x, __global const Weight *weights,
                           __global const float *restrict zeros, __global const Geometry *restrict g, const int at[MR],
-                          const int top[MR], const int left[MR], const int panel_depth, int ky, const int ky_last) {
+                          const int top[MR], const int left[MR], const int panel_depth, const int number,
+                          const int halvings, int ky, const int ky_last) {
     int leftmost = 0, rightmost = 0;
     UNROLL for (int r = 0; r < MR; ++r) {
         leftmost = MIN(leftmost, left[r]);
@@ -37,7 +38,7 @@ INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
                 rows[r] = inside ? x + at[r] + tap : zeros;
                 any |= inside;
             }
-            if (any) multiply_tile(tile, rows, weights, depth, panel_depth);
+            if (any) multiply_shared(tile, rows, weights, depth, panel_depth, number, halvings);
             weights += depth * PANEL;
         }
     }
@@ -72,7 +73,7 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
     }
     const int row_depth = g->kernel_width * g->group_channels, depth = g->kernel_height * row_depth;
     multiply_taps(tile, x, panel_at(weights, n0, depth) + ky * row_depth * PANEL, zeros, g, at, top, left,
-                  (ky_last - ky) * row_depth, ky, ky_last);
+                  (ky_last - ky) * row_depth, m0 / MR, halvings_of(c->item_rows), ky, ky_last);
     if (ky_last < g->kernel_height) {
         UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) sums[r * NV + j] = tile[r][j];
         return;

@@ -27,7 +27,7 @@ OUT_OF_LINE WIDE void gemm_rows(__global const float *restrict x, __global const
                 floatv tile[MR][NV];
                 UNROLL for (int r = 0; r < MR; ++r)
                     UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
-                multiply_tile(tile, rows, panel_at(weights, n0, depth), depth, depth);
+                multiply_shared(tile, rows, panel_at(weights, n0, depth), depth, depth, m0 / MR, halvings_of(m));
                 finish_tile(tile, residual + first, out + first, to, VW, count, n - n0, has_residual, low, high);
             }
         }

@@ -171,11 +171,22 @@ INLINE void multiply_step(floatv tile[MR][NV], __global const float *const rows[
     }
 }
 
-// tile[r][j] += sum over k < depth of rows[r][k] * weights[k * PANEL + j * VW]. panel_depth: of the whole panel. Every
-// tile prefetches the next panel, which follows in memory, into the second-level cache, so that weights arrive from
-// memory while this panel is multiplied.
-INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[MR], __global const Weight *weights,
-                          const int depth, const int panel_depth) {
+// In how many parts, 2^halvings, tiles of so many rows prefetch the panel after the one that they share: the first of them
+// alone would ask for it faster than memory sends it, and wait. 0: each of them prefetches all of it, as a lone tile must
+// and vectors of 16 do.
+INLINE int halvings_of(const int rows) {
+#if defined(LITECL_CPU) && !defined(__AVX512F__)
+    return rows > 3 * MR ? 2 : rows > MR;
+#else
+    return 0;
+#endif
+}
+
+// tile[r][j] += sum over k < depth of rows[r][k] * weights[k * PANEL + j * VW]. panel_depth: of the whole panel. The
+// tile of this number prefetches its part of the next panel, which follows in memory, into the second-level cache, so
+// that weights arrive from memory while this panel is multiplied.
+INLINE void multiply_shared(floatv tile[MR][NV], __global const float *const rows[MR], __global const Weight *weights,
+                            const int depth, const int panel_depth, const int number, const int halvings) {
     const size_t ahead = (size_t)MAX(panel_depth, STEPS_AHEAD) * PANEL;
     int k = 0;
 #if MR * NV <= 4
@@ -191,10 +202,25 @@ INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += odd[r][j];
 #endif
+    if (halvings) {  // two steps then share a prefetch and the loop's counting
+        const int part = number & ((1 << halvings) - 1), step = 2 * PANEL >> halvings;
+        __global const Weight *far = weights + ahead + (size_t)part * (depth >> halvings) * PANEL;
+        for (; k + 2 <= depth; k += 2, weights += 2 * PANEL, far += step) {
+            UNROLL for (int i = 0; i < PANEL; i += LINE_WEIGHTS) PREFETCH_FAR(far + i);
+            multiply_step(tile, rows, weights, k);
+            multiply_step(tile, rows, weights + PANEL, k + 1);
+        }
+    }
     for (; k < depth; ++k, weights += PANEL) {
         UNROLL for (int i = 0; i < PANEL; i += LINE_WEIGHTS) PREFETCH_FAR(weights + ahead + i);
         multiply_step(tile, rows, weights, k);
     }
+}
+
+// The same for a tile that prefetches all of the next panel.
+INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[MR], __global const Weight *weights,
+                          const int depth, const int panel_depth) {
+    multiply_shared(tile, rows, weights, depth, panel_depth, 0, 0);
 }
 
 // Stores row r < count of a tile at out + to[r]: activation(tile[r] + residual), the first `columns` of it. step:

@@ -46,18 +46,18 @@ OUT_OF_LINE WIDE void read_patch(__global const float *restrict x, __global floa
     }
 }
 
-// Multiplies MR slots, of which `count` are filled, by one panel. Rows past the last slot repeat it, because memory
-// there may contain subnormal numbers, which are slow.
+// Multiplies MR slots, of which `count` are filled, by one panel; number, halvings: see multiply_shared. Rows past the
+// last slot repeat it, because memory there may contain subnormal numbers, which are slow.
 OUT_OF_LINE WIDE void multiply_slots(__global const float *restrict slots, __global const float *restrict panel,
                                      __global float *restrict out, const int count, const int depth,
-                                     const int columns) {
+                                     const int columns, const int number, const int halvings) {
     floatv tile[MR][NV];
     __global const float *rows[MR];
     UNROLL for (int r = 0; r < MR; ++r) {
         rows[r] = slots + MIN(r, count - 1) * depth;
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = (floatv)(0.0f);
     }
-    multiply_tile(tile, rows, panel, depth, depth);
+    multiply_shared(tile, rows, panel, depth, depth, number, halvings);
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) STORE(out + r * columns + j * VW, tile[r][j]);
 }
@@ -131,7 +131,7 @@ KERNEL void winograd(ITEM __global const float *restrict x, __global const float
                     multiply_slots(slots + p * w->slot_step + i * g->channels,
                                    own_weights + (p * w->item_columns + n - n_first) * g->channels,
                                    products + p * w->product_step + i * w->item_columns + n - n_first, count - i,
-                                   g->channels, w->item_columns);
+                                   g->channels, w->item_columns, i / MR, halvings_of(count));
         for (int i = 0; i < count; ++i)
             write_patch(products + i * w->item_columns, bias, residual, out, patch + i, n_first,
                         MIN(n_last, g->columns), w, has_residual, low, high);
