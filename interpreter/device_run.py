@@ -50,7 +50,7 @@ class DeviceRun:
         interpreter = self.interpreter
         if interpreter._busy:
             raise ModelError(ALREADY_RUNNING)
-        interpreter._busy = True  # no other thread runs between the check and this
+        interpreter._busy, interpreter._again = True, None  # no other thread runs between the check and this
         try:
             passed = alone(self._tensors, partial(self._run_alone, wanted))
         finally:

@@ -134,6 +134,7 @@ class Interpreter:
         self._specs: tuple[Known, ...] = tuple(graph.tensors for graph in self._model.subgraphs)
         self._executor: Executor | None = None
         self._in_place: dict[int, InPlace] = {}  # by entry that consists of one delegate's node
+        self._again: Callable[[], object] | None = None  # that of entry 0, if its run was the last
         self._delegations: Sequence[Delegation] = ()
         self._inputs: dict[int, dict[int, Array]] = {}
         self._shared: Mapping[int, Mapping[int, Array]] = {}  # the arrays of _inputs in a delegate's memory
@@ -291,7 +292,7 @@ class Interpreter:
         is_strict = arguments.flag("strict", strict)
         entries = self._resized(self._entries, input_index, tensor_size, subgraph_index, strict=is_strict)
         if entries != self._entries:
-            self._entries, self._executor, self._in_place = entries, None, {}
+            self._entries, self._executor, self._in_place, self._again = entries, None, {}, None
 
     def _resized(
         self, entries: Entries, tensor: int, size: npt.ArrayLike, subgraph: int, *, strict: bool = False
@@ -367,6 +368,7 @@ class Interpreter:
         self._inputs, self._limits_apply = inputs, limits_apply
         self._specs, self._delegations, self._shared = prepared.specs, prepared.delegations, prepared.shared
         self._threads, self._in_place, self._preliminary = prepared.threads, prepared.in_place, preliminary
+        self._again = None
         self._executor = prepared.executor
 
     def _hand_over(self) -> None:
@@ -391,15 +393,13 @@ class Interpreter:
 
     def invoke(self) -> None:
         """Run the model on its inputs. Raises ModelError if another thread is running it."""
-        fast = self._in_place.get(0)
-        if fast is None or self._busy:
+        again = self._again
+        if again is None or self._busy:
             self._invoke(0)
             return
-        self._busy = True  # as in _invoke, inlined to save a call
+        self._busy = True  # no other thread runs between the check and this
         try:
-            self._values = fast.run()
-        except Exception as error:
-            self._without_fast_path(0, fast, error)
+            again()
         finally:
             self._busy = False
 
@@ -407,12 +407,13 @@ class Interpreter:
         fast = self._in_place.get(subgraph)
         if self._busy:
             raise ModelError(f"invoke: {ALREADY_RUNNING}")
-        self._busy = True  # no other thread runs between the check and this
+        self._busy, self._again = True, None  # as above
         try:
             if fast is None:
                 self._call(subgraph)
             else:
                 self._values = fast.run()
+                self._again = None if subgraph else fast.again
         except Exception as error:
             if fast is None:
                 raise
@@ -572,20 +573,15 @@ class Interpreter:
         """
         if self.__dict__.get("_busy") or self.__dict__.get("_is_called"):
             raise ModelError("close: this interpreter is running")
-        self.__dict__.clear()
+        if self.__dict__:
+            self.__dict__.clear()
+            self.__class__ = _closed(type(self))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    if not TYPE_CHECKING:  # else type checkers accept any attribute
-
-        def __getattr__(self, name: str) -> Any:
-            if not self.__dict__:
-                raise ModelError("this interpreter is closed")
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the constructor's arguments and the input shapes, but no values that were set, computed or kept in
@@ -603,6 +599,15 @@ class Interpreter:
             dict(self._entries),
             getattr(self, "_executor", None) is not None,
         )
+
+
+def _closed(kind: type[Any]) -> type[Any]:
+    """Return the class of a closed interpreter. A class with ``__getattr__`` reads all attributes slowly."""
+
+    def missing(self: object, name: str) -> Any:
+        raise ModelError("this interpreter is closed")
+
+    return type(kind.__name__, (kind,), {"__getattr__": missing, "__module__": kind.__module__})
 
 
 def _kept(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -102,9 +102,12 @@ class InPlace(Protocol):
 
     failed: gets an error of ``run`` and raises it, or returns; then this run and all later ones take the normal path.
     Code that passes the path on may replace the function.
+    again: a function that repeats the last run, and cannot fail: the values and all else that a run changes are then as
+    after that one. None while there is no such function.
     """
 
     failed: Callable[[Exception], None]
+    again: Callable[[], object] | None
 
     def run(self) -> dict[int, dict[int, Array]]:
         """Return the wanted values by subgraph and tensor, which may be the same objects each time."""

@@ -1,6 +1,6 @@
 """The part of an interpreter that its signatures, and runs on device tensors, need."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy.typing as npt
@@ -17,6 +17,7 @@ class Runnable(Protocol):
     """An interpreter that runs by tensors and subgraphs. What has no docstring is as in ``Interpreter``."""
 
     _busy: bool  # a run is in progress
+    _again: Callable[[], object] | None  # repeats the last run
     _is_called: bool  # by a signature's name
     _delegations: Sequence[Delegation]
     _preliminary: bool

@@ -8,6 +8,7 @@ Usage: tools/native_wine.py [NUMBER|EXPRESSION [PROCESSOR]], every 40th case, an
 Needs wine64 (Debian: apt-get install --no-install-recommends wine wine64) and the package ziglang.
 """
 
+import ctypes
 import re
 import subprocess
 import sys
@@ -52,7 +53,7 @@ class Library:
     """A library for Windows, which is not loaded here. path: of its file."""
 
     path: Path
-    nothing: Any = field(default_factory=lambda: execution._FREE(lambda: None))
+    nothing: Any = field(default_factory=lambda: ctypes.CFUNCTYPE(None)(lambda: None))
 
     def __getitem__(self, name: str) -> Any:
         return self.nothing
@@ -72,12 +73,13 @@ class WineExecution(execution.NativeExecution):
     """A region that Wine runs."""
 
     def _prepare(self, program: RegionProgram, libraries: Libraries, workers: int) -> Array:
-        record = super()._prepare(program, libraries, workers)
-        library, _, *tables = self._held
-        files = [library.path, libraries.crew().path]  # type: ignore[attr-defined]
         self._names = [function.name for function in program.functions]
-        self._free = self._locked = lambda: self._in_wine(record, tables, files, workers)  # type: ignore[assignment]
-        return record
+        self._crew, self._workers = libraries.crew(), workers
+        return super()._prepare(program, libraries, workers)
+
+    def _method(self, call: Array, *, locked: bool) -> Any:
+        files = [self._library.path, self._crew.path]  # type: ignore[attr-defined]
+        return lambda: self._in_wine(call, self._held[1:], files, self._workers)
 
     def _in_wine(self, record: Array, tables: Sequence[Array], files: Sequence[Path], workers: int) -> None:
         dump = _FOLDER / "dump"

@@ -1,10 +1,8 @@
 """A plan as a function in a shared library. The host calls it once for all launches, or once per launch."""
 
-import ctypes
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.kit.shared import packed
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.memory import ConstantPool, NativeMemory
+from litecl.delegate.native.methods import address, method
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import RegionProgram, region_program
 from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, NativeCall, RegionSize, Shift
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from litecl.delegate.native.stepped import Stepped
 
 _SHORT_S = 2e-6  # above this, threads that release the GIL get more done than one
-_FREE, _LOCKED = ctypes.CFUNCTYPE(None), ctypes.PYFUNCTYPE(None)  # release or hold the GIL during a call
 _HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 _GATE = aligned(RegionSize.LINE_BYTES)  # where threads wait before taking the GIL; in its own cache line
 
@@ -80,7 +78,7 @@ class NativeExecution:
             NativeCall.SHIFTS: self._shifts,
             NativeCall.COUNTS: self._counts,
             NativeCall.PROGRESS: progress,
-            NativeCall.FUNCTIONS: np.array([_address(library, f.name) for f in program.functions], np.uint64),
+            NativeCall.FUNCTIONS: np.array([address(library, f.name) for f in program.functions], np.uint64),
         }
         for position, table in tables.items():
             call[position] = table.ctypes.data
@@ -97,14 +95,16 @@ class NativeExecution:
                 helpers.door,
                 helpers.take,
                 helpers.lead,
-                _address(library, "work_along"),
+                address(library, "work_along"),
             )
-        # The function holds only addresses; this keeps the objects alive.
-        self._held: tuple[object, ...] = (library, call, *tables.values())
-        self._address = address = _address(library, "run_region")
-        argument = ctypes.c_void_p.from_param(call.ctypes.data)
-        self._free, self._locked = (partial(kind(address), argument) for kind in (_FREE, _LOCKED))
+        call[NativeCall.REGION] = address(library, "run_region")
+        self._library, self._held = library, [call, *tables.values()]  # they hold only addresses of each other
+        self._free, self._locked = (self._method(call, locked=locked) for locked in (False, True))
         return call
+
+    def _method(self, call: Array, *, locked: bool) -> AtOnce:
+        """Return the function that runs the region with an argument."""
+        return method(self._library, call, (self._held, self.memory), locked=locked)
 
     def _by_launch(self, program: RegionProgram, *, timed: bool) -> "Stepped":
         """Return what runs the region launch by launch."""
@@ -129,20 +129,20 @@ class NativeExecution:
         self._sets, self._outside = shifts[turns], [shifts[turns.stop :]]
         return shifts
 
-    def _each_turn(self, kind: Any) -> tuple[AtOnce, AtOnce] | None:
+    def _each_turn(self, *, locked: bool) -> tuple[AtOnce, AtOnce] | None:
         """Return the function for each order of the states' two sets, each with its own tables; None without states."""
         if not self._plan.states:
             return None
-        return self._with_sets(kind, self._turns[False]), self._with_sets(kind, self._turns[True])
+        return self._with_sets(self._turns[False], locked), self._with_sets(self._turns[True], locked)
 
-    def _with_sets(self, kind: Any, sets: Array) -> AtOnce:
+    def _with_sets(self, sets: Array, locked: bool) -> AtOnce:
         shifts, call = self._shifts.copy(), self._record.copy()
         first = Shift.SETS + 2 * self._plan.turns
         shifts[first : first + 2] = sets
         self._outside.append(shifts[first + 2 :])
         call[NativeCall.SHIFTS] = shifts.ctypes.data
-        self._held += shifts, call
-        return partial(kind(self._address), ctypes.c_void_p.from_param(call.ctypes.data))
+        self._held += [shifts, call]
+        return self._method(call, locked=locked)
 
     at_once_on_buffers = True
 
@@ -200,7 +200,7 @@ class NativeExecution:
         if self._trials.short is None:
             return None
         run = self._locked if self._trials.short else self._freely()
-        return Faster(run, alone=True, turns=self._each_turn(_LOCKED if self._trials.short else _FREE))
+        return Faster(run, alone=True, turns=self._each_turn(locked=self._trials.short))
 
     def _check(self) -> None:
         """Raise ModelError if a loop ran too often."""
@@ -231,12 +231,6 @@ def _step_times(program: RegionProgram, workers: int) -> "StepTimes":
     from litecl.delegate.backend.step_times import StepTimes
 
     return StepTimes(program, workers)
-
-
-def _address(library: ctypes.CDLL, function: str) -> int:
-    address = ctypes.cast(library[function], ctypes.c_void_p).value
-    assert address is not None
-    return address
 
 
 def _nothing() -> Faster | None:

@@ -20,7 +20,7 @@ from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.progress import logged, phase, slow, tell
 
 _MORE_PASSES = {"copy.cl"}  # its rows are short, with a stride unknown at compile time
-_PRELUDE, _CREW, _RUNTIME = "native.h", "crew.c", "runtime.c"
+_PRELUDE, _CREW, _PYTHON, _RUNTIME = "native.h", "crew.c", "python.c", "runtime.c"
 _NAME = r"library-[0-9a-f]{32}"
 # Files of functions that kernel variants share, by their name (``NAME.h`` declares them, ``NAME.cl`` defines them): the
 # macros that each depends on.
@@ -53,7 +53,7 @@ class Libraries:
         name = (binaries.read(self._directory, note) or b"").decode(errors="replace") if note else ""
         if re.fullmatch(_NAME, name) and (library := self._known(name)) is not None:
             return library
-        units = self.region_units(program, workers, timed=timed)
+        units = self.callable_units(program, workers, timed=timed)
         if note:
             binaries.keep(self._directory, note, self._names(units)[1].encode())
         return self._library(units)
@@ -80,8 +80,12 @@ class Libraries:
         """Return the crew's library (kernels_cl/crew.c). Raises KernelBuildError."""
         return self._library(self.crew_units())
 
+    def callable_units(self, program: RegionProgram, workers: int, *, timed: bool) -> list[Unit]:
+        """Return the sources of a region's library for Python."""
+        return [*self.region_units(program, workers, timed=timed), Unit(_PYTHON, source_of(_PYTHON))]
+
     def region_units(self, program: RegionProgram, workers: int, *, timed: bool) -> list[Unit]:
-        """Return the sources of a region's library, which are the same for any number of workers above one."""
+        """Return the sources of a region, which are the same for any number of workers above one."""
         units = dict[Unit, None]()  # each once
         for variant, callers in program.variants.items():
             unit = self._unit(f"{variant.kernel}.cl", variant.macros, after=callers)

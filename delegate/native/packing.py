@@ -96,7 +96,7 @@ class PackingDevice(NativeDevice):
         memory = NativeMemory(plan, ConstantPool())
         program = program_of(plan, memory, options)
         if program.works:
-            units = self._libraries.region_units(program, self.target.compute_units, timed=options.profile)
+            units = self._libraries.callable_units(program, self.target.compute_units, timed=options.profile)
             name, content = self._libraries.content(units)
             self._compiled[name] = content
         return NotRun(memory)

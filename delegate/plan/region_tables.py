@@ -69,7 +69,8 @@ class NativeCall(IntEnum):
     FUNCTIONS: the table of functions' addresses. DOOR, TAKE, LEAD: the crew's (kernels_cl/crew.c), and ALONG: the
     function that its helpers call; unused with one worker. TIMES: the index of the step times after PROGRESS. NUMBER:
     the run's, which the crew writes. GATE: the gate before the GIL (kernels_cl/gate.h), or 0. MEASURED: whether runs
-    measure if helpers pay. RUNS, ALONE, TOGETHER: their measurements (kernels_cl/region_native.h).
+    measure if helpers pay. RUNS, ALONE, TOGETHER: their measurements (kernels_cl/region_native.h). REGION: the function
+    itself (kernels_cl/python.c).
     """
 
     ARENA = 0
@@ -92,6 +93,7 @@ class NativeCall(IntEnum):
     RUNS = 17
     ALONE = 18
     TOGETHER = 19
+    REGION = 20
 
 
 class Shift(IntEnum):

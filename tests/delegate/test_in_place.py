@@ -1,6 +1,8 @@
 """Models that are one region run in place: the same results, states, counters and errors as node by node."""
 
-from types import SimpleNamespace
+import gc
+import weakref
+from types import BuiltinFunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,9 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend import trials
-from litecl.delegate.native import compiler
+from litecl.delegate.native import compiler, methods
 from litecl.delegate.opencl import enqueue
-from litecl.interpreter import Interpreter
+from litecl.interpreter import DeviceTensor, Interpreter
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array, Model, Signature
 from litecl.interpreter.op import NoOptions
@@ -189,6 +191,80 @@ def test_other_entries_and_other_shapes_in_between() -> None:
     interpreter.resize_tensor_input(0, (1, 1, 4))
     with pytest.raises(ModelError, match="not ready"):
         interpreter.invoke()
+
+
+@on_the_processor
+def test_a_run_is_repeated_until_something_else_happens() -> None:
+    """Once runs are known to be alike, an invoke repeats the last one, unless it was of another entry, on a device's
+    tensors, or of other shapes.
+    """
+    first, second = several().subgraphs[0], one_launch().subgraphs[0]
+    entries = [
+        Signature(key, {"x": graph.inputs[0]}, {"y": graph.outputs[-1]}, i)
+        for i, (key, graph) in enumerate((("first", first), ("second", second)))
+    ]
+    model_ = Model((first, second), tuple(entries))
+    interpreter, plain = opened(model_), Interpreter(model_)
+    plain.allocate_tensors()
+
+    def repeats(shape: tuple[int, ...]) -> None:
+        for _ in range(12):
+            x = randn(RNG, *shape)
+            got, expected = run(interpreter, x), run(plain, x)
+            np.testing.assert_allclose(got[-1], expected[-1], rtol=1e-5, atol=1e-6)
+        assert interpreter._again is not None
+        assert interpreter.delegation_report().counters.kernel_launches == 1
+
+    def others() -> None:
+        x = randn(RNG, 1, 3, 4)
+        got, expected = (each.get_signature_runner("second")(x=x)["y"] for each in (interpreter, plain))
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+    def on_device() -> None:
+        x = randn(RNG, 1, 3, 4)
+        got = interpreter.get_signature_runner("first")(x=DeviceTensor.of(x))["y"]
+        np.testing.assert_allclose(got, plain.get_signature_runner("first")(x=x)["y"], rtol=1e-5, atol=1e-6)
+
+    def resized() -> None:
+        for each in (interpreter, plain):
+            each.resize_tensor_input(0, (1, 2, 4))
+            with pytest.raises(ModelError, match="not ready"):
+                each.invoke()
+            each.allocate_tensors()
+
+    repeats((1, 3, 4))
+    for happens in (others, on_device, resized):
+        happens()
+        assert interpreter._again is None
+        repeats((1, 2, 4) if happens is resized else (1, 3, 4))
+
+
+@on_the_processor
+@pytest.mark.parametrize("implementation", ["cpython", "another"])
+def test_a_regions_function_owns_its_memory(implementation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With CPython it does, so that a thread may be about to call it while another closes the interpreter."""
+    monkeypatch.setattr(methods.sys, "implementation", SimpleNamespace(name=implementation))
+    interpreter, plain = opened(one_launch()), Interpreter(one_launch())
+    plain.allocate_tensors()
+    for _ in range(12):
+        x = randn(RNG, 1, 3, 4)
+        np.testing.assert_allclose(run(interpreter, x)[0], run(plain, x)[0], rtol=1e-5)
+    again: Any = interpreter._again
+    y, x = (
+        interpreter.tensor(d()[0]["index"])() for d in (interpreter.get_output_details, interpreter.get_input_details)
+    )
+    assert isinstance(again, BuiltinFunctionType) == (implementation == "cpython")
+    if implementation == "cpython":
+        alive = weakref.ref(again.__module__[1])
+        interpreter.close()
+        del interpreter
+        gc.collect()
+        x[...] = 2.0
+        again()
+        np.testing.assert_allclose(y, np.exp(x), rtol=1e-5)
+        del again
+        gc.collect()
+        assert alive() is None
 
 
 @pytest.mark.opencl

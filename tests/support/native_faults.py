@@ -21,6 +21,7 @@ from unittest import mock
 
 from litecl.delegate import CLDelegate, devices, progress
 from litecl.delegate.native import compiler, execution, memory, probe
+from litecl.delegate.native.methods import method
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, OutOfDeviceMemory
 from support.fault_models import Session, Subject, expected
 from support.fault_places import Place, Wrong, compare
@@ -83,8 +84,8 @@ def installed(seam: Seam) -> Iterator[None]:
     with ExitStack() as stack:
         for owner, name in _POINTS:
             stack.enter_context(mock.patch.object(owner, name, _replaced(seam, name, getattr(owner, name))))
-        bound = lambda *args: partial(seam.call, _RUN, partial(*args))  # noqa: E731
-        stack.enter_context(mock.patch.object(execution, "partial", bound))
+        bound = lambda *args, **kwargs: partial(seam.call, _RUN, method(*args, **kwargs))  # noqa: E731
+        stack.enter_context(mock.patch.object(execution, "method", bound))
         yield
 
 
