@@ -13,8 +13,8 @@ def html(report: Any) -> str:  # a DelegationReport, whose module imports this o
     """Return a report as HTML: a summary, warnings, regions, nodes on the CPU with reasons, and every node."""
     cost = report.counters
     head = (
-        f"{report.claimed} of {counted(len(report.nodes), 'node')} in {counted(len(report.partitions), 'partition')} on "
-        f"{report.placed}; built in {report.build_s:.2f} s, {counted(report.cache_hits, 'program')} from the cache"
+        f"{report.claimed} of {counted(len(report.nodes), 'node')} in {counted(len(report.partitions), 'partition')} "
+        f"on {report.placed}; built in {report.build_s:.2f} s, {counted(report.cache_hits, 'program')} from the cache"
     )
     invoke = (
         f"last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'host sync')}, "
