@@ -138,6 +138,33 @@ assert cli.process() == 0
     assert (ran.returncode, ran.stderr) == (-signal.SIGTERM, b"")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_whose_error_python_drops_is_sent_again(number: int) -> None:
+    """In the callback of a weak reference, as imports have; the command waits for a lock."""
+    script = f"""
+import os, sys, threading, weakref
+from litecl import cli
+
+def main():
+    held = threading.Lock()
+    held.acquire()
+    lost = weakref.ref(threading.Event(), lambda _: os.kill(os.getpid(), {number}))
+    try:
+        held.acquire(timeout=100)
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        print("cleaned", flush=True)
+
+cli.main = main
+code = cli.process()
+os.kill(os.getpid(), {number})
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (-number, b"cleaned\n", b"")
+
+
 def test_outputs_replace_earlier_ones_together(tmp_path: Path) -> None:
     outputs, earlier = [{"name": "a"}, {"name": "b"}], np.zeros(3, np.float32)
     paths = save_outputs(outputs, [earlier, earlier], tmp_path)
