@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.errors import ModelError, brief
+from litecl.interpreter.errors import LiteclError, ModelError, brief
 from litecl.interpreter.graph import Array
 from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import whole_file
@@ -23,18 +23,17 @@ def opened(path: str | PathLike[str], expected: str, **options: Any) -> Iterator
     """Open a user's .npy or .npz file: an array, or an archive whose members are read within.
 
     expected: the kind of file, for errors. options: for ``numpy.load``. Raises ModelError for another kind of file, a
-    damaged one, or one with Python objects; OSError if it cannot be read.
+    damaged one, one with Python objects, or one that doesn't fit in memory; OSError if it cannot be read.
     """
-    import zlib  # few processes read any
-    from zipfile import BadZipFile
-
     try:
         arrays = np.load(path, allow_pickle=False, **options)
         with arrays if isinstance(arrays, np.lib.npyio.NpzFile) else nullcontext():
             yield arrays
-    except ModelError:
+    except (LiteclError, OSError):
         raise
-    except (ValueError, EOFError, BadZipFile, zlib.error) as error:
+    except MemoryError as error:
+        raise ModelError(f"{fspath(path)}: {error}") from error
+    except Exception as error:  # damaged bytes: whatever zipfile, zlib and numpy's header parser raise
         if "Object arrays" in str(error):  # numpy suggests loading them unsafely
             raise ModelError(f"{fspath(path)}: an array of Python objects, expected numbers") from error
         why = "" if "pickle" in str(error) else f": {brief(str(error))}"
@@ -54,8 +53,6 @@ def write(path: str | PathLike[str], arrays: Mapping[str, Array]) -> None:
 
 def read(path: str | PathLike[str]) -> dict[str, Array]:
     """Read a file of ``write``. Raises ModelError for another kind or a damaged file, and FileNotFoundError."""
-    from zipfile import BadZipFile  # few processes read any
-
     try:
         with open_regular(path) as file, np.load(file, allow_pickle=False) as members:
             head = json.loads(bytes(members[_HEAD]))
@@ -68,6 +65,6 @@ def read(path: str | PathLike[str]) -> dict[str, Array]:
             }
     except (FileNotFoundError, ModelError):
         raise
-    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, BadZipFile) as error:
+    except Exception as error:  # as in ``opened``
         fault = f"{type(error).__name__}: {error}"
         raise ModelError(f"{path!s}: no tensors that can be read ({fault})") from error

@@ -54,7 +54,12 @@ def _infer(options: FullyConnectedOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
     x, weights = require.arrays(inputs, 2)
-    return [_finish(options, inputs, x.reshape(-1, weights.shape[1]).dot(weights.T))]
+    return [_finish(options, inputs, _rows(x, weights.shape[1]).dot(weights.T))]
+
+
+def _rows(x: Array, depth: int) -> Array:
+    """Return an input of any rank as rows [n, depth], which may be empty."""
+    return x.reshape(x.size // depth if depth else prod(x.shape[:-1]), depth)
 
 
 def _finish(options: FullyConnectedOptions, inputs: Inputs, rows: Array) -> Array:
@@ -95,7 +100,7 @@ def integer(
 
     def run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
         x, matrix = require.arrays(inputs, 2)
-        rows = ready(matrix, require.optional(inputs, 2))(x.reshape(-1, matrix.shape[1]))
+        rows = ready(matrix, require.optional(inputs, 2))(_rows(x, matrix.shape[1]))
         return [_shaped(options, x, rows)]
 
     return run
@@ -137,7 +142,7 @@ def _hybrid(weights: TensorSpec) -> Run:
 
     def run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
         x, matrix = require.arrays(inputs, 2)
-        rows = x.reshape(-1, matrix.shape[1])
+        rows = _rows(x, matrix.shape[1])
         if quantization.block_size:
             kind = options.asymmetric_quantize_inputs or hybrid.RowKind.ASYMMETRIC
             result = hybrid.blockwise_matmul(rows, matrix, quantization, kind)

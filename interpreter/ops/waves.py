@@ -30,7 +30,7 @@ def _decode(options: WaveOptions, content: Array) -> list[Array]:
         with wave.open(io.BytesIO(content.item())) as file:
             rate, channels, width = file.getframerate(), file.getnchannels(), file.getsampwidth()
             data = file.readframes(file.getnframes())
-    except (wave.Error, EOFError) as error:
+    except (wave.Error, EOFError, RuntimeError) as error:  # RuntimeError: a chunk longer than the file
         raise ModelError(f"expected a WAV file: {error}") from error
     if width != 2:
         raise ModelError(f"expected a WAV file of 16 bits, got one of {8 * width}")

@@ -126,11 +126,21 @@ def test_pictures_are_read_as_people_see_them(tmp_path: Path) -> None:
         load_inputs([str(tmp_path / "float.tiff")], [detail("x", 1, 2, 3, 1, dtype=np.uint8)])
 
 
+def _header(text: str) -> bytes:
+    """Return a .npy file of a header alone."""
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+_LARGE = "{'descr': '<f4', 'fortran_order': False, 'shape': (281474976710656,)}"  # a PiB, which no machine allocates
+
+
 @pytest.mark.parametrize(
     ("file", "content", "shape", "kind", "message"),
     [
         ("x.npy", b"no array", (2,), ModelError, "not a .npy file"),
         ("x.npz", b"no array", (2,), ModelError, "not a .npz file"),
+        ("x.npy", _header("{'descr': '<f4', 'fortran_order': False, 'shape': (1"), (2,), ModelError, "not a .npy file"),
+        ("x.npy", _header(_LARGE), (2,), ModelError, r"x\.npy: Unable to allocate"),
         ("x.raw", b"abc", (2,), ModelError, r"expected 8 bytes for float32\[2\] of input 'x', got 3"),
         ("x.png", b"no image", (1, 2, 2, 3), ModelError, "or an image"),
         ("x.txt", b"text", (2,), ModelError, "expected a .npy, .npz, .raw or .bin file"),
@@ -157,3 +167,25 @@ def test_an_image_that_is_cut_off_is_refused(name: str, kept: float, tmp_path: P
     (tmp_path / name).write_bytes(content[: int(kept * len(content))])
     with pytest.raises(ModelError, match=name):
         load_inputs([str(tmp_path / name)], [detail("image", 1, 64, 64, 3)])
+
+
+def test_an_archive_that_zipfile_does_not_unpack_is_refused(tmp_path: Path) -> None:
+    """Encrypted, it says; or of a kind of compression that it doesn't know."""
+    np.savez(tmp_path / "x.npz", x=np.ones(2, np.float32))
+    content = (tmp_path / "x.npz").read_bytes()
+    at = content.index(b"PK\x01\x02")
+    for place, value, why in ((at + 8, 1, "encrypted"), (at + 10, 9, "compression")):
+        changed = bytearray(content)
+        changed[place] = value
+        (tmp_path / "x.npz").write_bytes(changed)
+        with pytest.raises(ModelError, match=rf"x\.npz: not a \.npz file: .*{why}"):
+            load_inputs([str(tmp_path / "x.npz")], [detail("x", 2)])
+
+
+def test_an_image_of_a_kind_that_pillow_does_not_decode_is_refused(tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save(tmp_path / "x.dds")
+    content = bytearray((tmp_path / "x.dds").read_bytes())
+    content[80:84] = bytes(4)  # flags of the pixels' format
+    (tmp_path / "x.dds").write_bytes(content)
+    with pytest.raises(ModelError, match=r"x\.dds: a damaged image"):
+        load_inputs([str(tmp_path / "x.dds")], [detail("image", 1, 4, 4, 3)])

@@ -9,6 +9,8 @@ import pytest
 
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import MissingExtra, ModelError
+from litecl.interpreter.kit.own import texts
+from litecl.interpreter.ops.waves import DECODE_WAV, WaveOptions
 from litecl.jobs.audio import Features, as_input, read_sound, resampled
 from litecl.jobs.given import Media, load_all
 from support.command import data, failure
@@ -16,6 +18,7 @@ from support.shared import model_file
 from support.sounds import detail, sine, wav
 
 RNG = np.random.default_rng(5)
+_FORMAT_SIZE, _BITS = 16, 34  # positions in a .wav file: of the size of the chunk `fmt `, and bits of a sample
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
@@ -116,6 +119,29 @@ def test_a_file_that_is_no_sound_is_refused(content: bytes, tmp_path: Path) -> N
     (tmp_path / "a.wav").write_bytes(content)
     with pytest.raises(ModelError, match=r"a\.wav: expected a \.wav file"):
         read_sound(tmp_path / "a.wav", 16000)
+
+
+def test_samples_that_are_wider_than_32_bits_need_soundfile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = wav(tmp_path / "a.wav", sine(440, 16000, 0.1), 16000, 4)
+    content = bytearray(file.read_bytes())
+    content[_BITS] = 64
+    file.write_bytes(content)
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    with pytest.raises(MissingExtra, match="such sounds need soundfile"):
+        read_sound(file, 16000)
+
+
+def test_a_chunk_that_is_longer_than_its_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator that decodes such bytes refuses them too."""
+    file = wav(tmp_path / "a.wav", sine(440, 16000, 0.1), 16000)
+    content = bytearray(file.read_bytes())
+    content[_FORMAT_SIZE + 3] = 1
+    file.write_bytes(content)
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    with pytest.raises(MissingExtra, match="such sounds need soundfile"):
+        read_sound(file, 16000)
+    with pytest.raises(ModelError, match="expected a WAV file"):
+        DECODE_WAV.run(WaveOptions(), [texts([file.read_bytes()], ())])
 
 
 @pytest.mark.parametrize("rate", [1, 2_000_000])

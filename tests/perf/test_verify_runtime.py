@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from litecl.bisection.tolerance import Tolerance
+from litecl.cases import unary
 from litecl.cli import main
 from litecl.conformance import tflite_runtime_faults
 from litecl.conformance.catalogue import check_of, selected
@@ -18,11 +19,13 @@ from litecl.conformance.faults import known_fault
 from litecl.conformance.kit import Kit, _batches
 from litecl.conformance.known import Known
 from litecl.conformance.litert_faults import NEWEST
+from litecl.conformance.program import Program
 from litecl.conformance.runtimes import suspect
 from litecl.conformance.spread import explains
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, MissingExtra, ModelError
 from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import every_op
@@ -138,6 +141,14 @@ def test_a_program_is_checked() -> None:
     device = Kit({"command": command}, Plan(jobs=1, timeout_s=60)).verify(checks, lambda: None)
     assert [row.status for row in device.rows] == [FAIL, REFUSED, CRASHED, PASS]
     assert [row.reason for row in device.rows[1:3]] == ["no kernel of FLOOR", "killed by signal 6"]
+
+
+def test_a_program_that_writes_no_archive(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import sys; open(sys.argv[3], 'wb').write(b'PK\\x03\\x04 cut')")
+    program = Program(shlex.join([sys.executable, str(tmp_path / "program.py")]))
+    case = next(case for case in unary.CASES if case.op.name == "NEG")
+    with pytest.raises(ModelError, match=r"outputs\.npz: not a \.npz file"):
+        program.prepare(write(case.model()))(case.feeds)
 
 
 @pytest.mark.parametrize(

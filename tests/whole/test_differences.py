@@ -114,6 +114,21 @@ def test_8_bit_weights_with_scales_of_blocks(device: Any) -> None:
 
 
 @devices.on_each_and_the_cpu
+@pytest.mark.parametrize("type_", [np.float32, np.int8], ids=["float", "hybrid"])
+def test_rows_without_elements_are_the_bias(type_: Any, device: Any) -> None:
+    """LiteRT leaves the bias out."""
+    scale = Quantization(f32(0.5), np.int64([0]))
+    inputs = [np.zeros((2, 0), np.float32), np.zeros((3, 0), type_), f32(1, -2, 3)]
+    by = {} if type_ is np.float32 else {1: scale}
+    options = FullyConnectedOptions(keep_num_dims=True)
+    case = Case("no depth", FULLY_CONNECTED, options, inputs, WEIGHTS, quantization=by, version=9)
+    (theirs,) = oracle.run(write(case.model()), case.feeds)
+    np.testing.assert_array_equal(theirs, np.zeros((2, 3)))
+    (ours,) = _outputs(case, device)
+    np.testing.assert_array_equal(ours, np.broadcast_to(f32(1, -2, 3), (2, 3)))
+
+
+@devices.on_each_and_the_cpu
 def test_atan2_broadcasts(device: Any) -> None:
     """LiteRT reads past the smaller operand."""
     y, x = f32(1, -2, 3, -4, 0.5, 6).reshape(2, 3), f32(2, -1).reshape(2, 1)

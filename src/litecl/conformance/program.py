@@ -22,6 +22,7 @@ from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.feeding import told_apart
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
+from litecl.interpreter.tensor_files import opened
 
 _MODEL, _INPUTS, _OUTPUTS = "model.tflite", "inputs.npz", "outputs.npz"
 
@@ -63,11 +64,8 @@ class Program:
             self._call(paths)
             if not paths[2].exists():
                 raise LiteclError(f"expected that {self.words[0]} writes {_OUTPUTS}, got no such file")
-            try:
-                with np.load(paths[2]) as arrays:
-                    return [arrays[name] for name in arrays.files]
-            except (OSError, ValueError) as error:
-                raise LiteclError(f"{_OUTPUTS} cannot be read: {error}") from error
+            with opened(paths[2], "a .npz file") as arrays:
+                return [arrays[name] for name in arrays.files]
 
     def _call(self, paths: Sequence[Path]) -> None:
         command = [*self.words, *map(str, paths)]

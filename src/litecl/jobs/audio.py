@@ -15,6 +15,7 @@ from litecl.interpreter.graph import Array
 
 _EDGE_S = 0.05  # silence around a sound: resampling is periodic, and its two ends must not meet
 _INT16 = 32768
+_WIDEST = 4  # bytes of an integer sample
 _BLOCK = 1 << 16  # frames read at once
 _RATES = range(1000, 1_000_001)  # accepted sample rates of files, in Hz
 
@@ -27,7 +28,7 @@ def read_sound(path: Path, rate: int) -> Array:
     """
     try:
         frames, own_rate = _pcm(path) if path.suffix.lower() == ".wav" else _by_soundfile(path)
-    except (wave.Error, EOFError) as error:
+    except (wave.Error, EOFError, RuntimeError) as error:  # RuntimeError: a chunk longer than the file
         head = path.read_bytes()[:12]
         if (head[:4], head[8:]) != (b"RIFF", b"WAVE"):
             raise ModelError(f"{path}: expected a .wav file: {error}") from error
@@ -41,6 +42,8 @@ def _pcm(path: Path) -> tuple[Array, int]:
     """Return the samples [frames, channels] of an integer .wav file, and its rate."""
     with wave.open(str(path), "rb") as file:
         width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
+        if width > _WIDEST:
+            raise wave.Error(f"expected samples of 8 to {8 * _WIDEST} bits, got {8 * width}")
         content = file.readframes(file.getnframes())
     whole = len(content) - len(content) % (width * channels)
     return _integers(content[:whole], width).reshape(-1, channels), rate

@@ -294,7 +294,7 @@ def pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
             image = opened.transpose(Image.Transpose[turn]) if turn else opened.copy()
     except UnidentifiedImageError as error:
         raise ModelError(f"{path}: expected a .npy, .npz, .raw or .bin file, or an image that Pillow reads") from error
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except Exception as error:  # damaged bytes: whatever Pillow's readers raise
         raise ModelError(f"{path}: a damaged image: {error}") from error
     if image.mode in ("I", "F"):  # which Pillow would cut off at 255
         raise ModelError(f"{path}: expected pixels of 8 or 16 bits, got the mode {image.mode}: make it a .npy file")
