@@ -60,11 +60,10 @@ def _dots(call: Call, columns: int, depth: int) -> Launch:
     weights = matrix if matrix.data is None else Weights(matrix)
     operands = (x, weights, bias or nothing, call.residual or nothing, call.outputs[0])
     flags = (np.int32(bias is not None), np.int32(call.residual is not None))
-    far = {"FAR": 1} if matrix.spec.size > CACHED_WEIGHTS else {}
     return share.launch(
         "fully_connected",
         (*operands, *share.args, np.int32(depth), *flags, *call.activation.bounds),
-        {**call.activation.defines, **far},
+        call.activation.defines,
         flops(columns, depth),
     )
 
