@@ -7,8 +7,8 @@ KERNEL void pack(ITEM __global const float *restrict x, __global float *restrict
                  const int lines, const int depth, const int panel, const int columns, const int step,
                  const int row_step, const int column_step) {
     SHARE(n, per_item);
+    int image = start / lines, first = start % lines / depth * panel, k = start % lines % depth;
     for (int line = start; line < end; ++line) {
-        const int image = line / lines, first = (line % lines) / depth * panel, k = line % lines % depth;
         __global const float *from = x + (size_t)image * step + (size_t)k * row_step + (size_t)first * column_step;
         __global float *to = out + (size_t)line * panel;
         const int filled = MIN(panel, columns - first);
@@ -17,5 +17,13 @@ KERNEL void pack(ITEM __global const float *restrict x, __global float *restrict
             for (; c + VW <= filled; c += VW) STORE(to + c, LOAD(from + c));
         for (; c < filled; ++c) to[c] = from[c * column_step];
         for (; c < panel; ++c) to[c] = 0.0f;
+        if (++k == depth) {  // counted on: divisions would take longer than short lines
+            k = 0;
+            first += panel;
+            if (first >= columns) {
+                first = 0;
+                ++image;
+            }
+        }
     }
 }
