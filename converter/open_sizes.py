@@ -41,7 +41,7 @@ def _searched(model: Model, entries: int) -> tuple[shapes.Known, ...]:
     try:
         return shapes.propagate(model, given)
     except ModelError as error:
-        raise ConversionError(f"the converted model is inconsistent{_place(model, error)}: {error}") from error
+        raise ConversionError(f"the converted model is inconsistent{_said(model, error)}") from error
 
 
 def _fitting(model: Model, entry: int) -> Sequence[Shape]:
@@ -95,7 +95,7 @@ def _declared(subgraph: Subgraph, rank: int = 0) -> list[tuple[int, ...]]:
 
 def _told(model: Model, entry: int, failure: ModelError) -> str:
     """Return the error message: where and why, and the inputs with open dimensions."""
-    said = f"{_place(model, failure)}: {failure}"
+    said = _said(model, failure)
     names = {tensor: name for s in model.signatures if s.subgraph == entry for name, tensor in s.inputs.items()}
     subgraph = model.subgraphs[entry]
     declared = zip(subgraph.inputs, _declared(subgraph), strict=True)
@@ -106,6 +106,12 @@ def _told(model: Model, entry: int, failure: ModelError) -> str:
         f"no size that was tried fits the open dimensions of {unknown}; with a size of 1 it fails{said}\n"
         f"give the shapes to convert with: input_shapes={{{', '.join(f'{name!r}: (...)' for name in unknown)}}}"
     )
+
+
+def _said(model: Model, failure: ModelError) -> str:
+    """Return where a model fails, why, and what to do if a type is to blame."""
+    advice = "; TFLite does not compute with uint64: use int64 in the model" if "got UINT64" in str(failure) else ""
+    return f"{_place(model, failure)}: {failure}{advice}"
 
 
 def _place(model: Model, failure: ModelError) -> str:

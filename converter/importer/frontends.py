@@ -1,8 +1,10 @@
 """Turns each kind of user's model into a ConcreteFunction, and from there into a module."""
 
 import inspect
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +24,7 @@ from litecl.converter.importer.optimizers import any_optimizer
 from litecl.converter.importer.places import Places
 from litecl.converter.importer.stablehlo.program import expand_stablehlo
 from litecl.converter.records import Dims, Shapes
-from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.errors import ConversionError, LiteclError, brief
 from litecl.interpreter.graph import Array
 
 _DEFAULT_SIGNATURE = "serving_default"
@@ -58,7 +60,7 @@ def from_keras_model(
 
     def traced() -> Any:
         call = tf.function(lambda *arguments: model(*arguments, **extra), autograph=False)
-        with all_steps():
+        with all_steps(), _typed_errors(specs):
             return call.get_concrete_function(*specs)
 
     with whole_lstms(fuse_layers):
@@ -68,6 +70,20 @@ def from_keras_model(
     if keep_source:  # with Keras' own loops: what we compare with shares nothing with ours
         module.source = _source(traced(), module)
     return module
+
+
+@contextmanager
+def _typed_errors(specs: Any) -> Iterator[None]:
+    """Raise ConversionError for whatever a model's code raises while it is traced."""
+    try:
+        yield
+    except LiteclError:
+        raise
+    except Exception as error:
+        message = re.sub(r"\x1b\[\d*m", "", str(error))  # which Keras emphasises
+        open_ = any(None in spec.shape.as_list() for spec in tf.nest.flatten(specs) if spec.shape.rank is not None)
+        advice = "if it needs the sizes of inputs, give input_shapes: " if open_ else ""
+        raise ConversionError(f"TensorFlow cannot trace the model: {advice}{brief(message, 600)}") from error
 
 
 @eagerly

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from litecl.converter.lower.builder import Lowering
 from litecl.converter.lower.expression import Expression, formula
 from litecl.interpreter.ops import binary, unary
@@ -180,6 +182,11 @@ def _bitwise_or(x: _E, y: _E) -> _E:
     return (wide + both).cast(x.type)
 
 
+def _invert(x: _E) -> _E:
+    ones = x.constant(np.invert(np.zeros((), x.type.dtype)))
+    return ones - x if x.type == TensorType.INT64 else x.binary(binary.BITWISE_XOR, ones)
+
+
 _FORMULAS: Mapping[str, Callable[..., _E]] = {
     "IsFinite": _is_finite,
     "IsInf": lambda x: x.abs().equals(math.inf),
@@ -218,7 +225,7 @@ _FORMULAS: Mapping[str, Callable[..., _E]] = {
     "LeftShift": _left_shift,
     "BitwiseAnd": _bitwise_and,
     "BitwiseOr": _bitwise_or,
-    "Invert": lambda x: x.constant(-1) - x if x.type == TensorType.INT64 else x.binary(binary.BITWISE_XOR, -1),
+    "Invert": _invert,
     "L2Loss": lambda x: x.square().sum(range(len(x.b.shape(x.value)))) * 0.5,
     "BiasAddGrad": lambda dy: dy.sum(range(len(dy.b.shape(dy.value)) - 1)),
     "ApproximateEqual": lambda x, y: (x - y).abs().less(float(x.b.node.attrs["tolerance"])),

@@ -98,6 +98,13 @@ def _pack(b: Builder) -> Value:
 
 
 def _unpack(b: Builder) -> Sequence[Value]:
+    if b.node.output.type == TensorType.INT64:  # which LiteRT's kernel lacks
+        x = b.node.input(0)
+        shape = b.shape(x)
+        axis = int(b.node.attrs["axis"]) % len(shape)
+        kept = [b.value(shape=(*shape[:axis], 1, *shape[axis + 1 :])) for _ in b.node.outputs]
+        parts = b.ops(SPLIT, [b.const(axis, np.int32), x], SplitOptions(len(kept)), kept)
+        return [b.squeeze(part, axis) for part in parts]
     return b.ops(UNPACK, b.node.inputs, UnpackOptions(len(b.node.outputs), b.node.attrs["axis"]), b.like())
 
 
@@ -139,6 +146,17 @@ def _mirror_pad(b: Builder) -> Value:
     return b.op(MIRROR_PAD, [b.node.input(0), b.int32(b.node.input(1))], MirrorPadOptions(mode))
 
 
+def _reverse(b: Builder) -> Value:
+    """Reverse each run of neighbouring axes by itself: LiteRT's kernel refuses axes with others between them."""
+    x, axes = b.node.input(0), b.node.input(1)
+    if axes.data is None:
+        return b.op(REVERSE_V2, [x, b.int32(axes)])
+    ordered = np.sort(axes.data % max(1, len(b.shape(x))))
+    for run in np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1) if len(ordered) else ():
+        x = b.op(REVERSE_V2, [x, b.const(run, np.int32)])
+    return x
+
+
 def _one_hot(b: Builder) -> Value:
     indices = b.node.input(0)
     if indices.type != TensorType.INT64:  # TFLite takes int32 and int64
@@ -157,7 +175,6 @@ _SAME: Mapping[str, Lowering] = {
     "ZerosLike": _with_int32(ZEROS_LIKE),
     "Rank": _with_int32(RANK),
     "Range": _with_int32(RANGE),
-    "ReverseV2": _with_int32(REVERSE_V2, 1),
     "Tile": _with_int32(TILE, 1),
     "BroadcastTo": _with_int32(BROADCAST_TO, 1),
     "BroadcastArgs": _with_int32(BROADCAST_ARGS),
@@ -181,6 +198,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Size": _size,
     "OnesLike": _ones_like,
     "MirrorPad": _mirror_pad,
+    "ReverseV2": _reverse,
     "OneHot": _one_hot,
     "SpaceToDepth": lambda b: b.op(SPACE_TO_DEPTH, b.node.inputs, SpaceToDepthOptions(_nhwc_block(b))),
     "DepthToSpace": lambda b: b.op(DEPTH_TO_SPACE, b.node.inputs, DepthToSpaceOptions(_nhwc_block(b))),

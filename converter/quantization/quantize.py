@@ -15,6 +15,7 @@ from litecl.converter.quantization.equalization import equalize
 from litecl.converter.quantization.halves import halves
 from litecl.converter.quantization.integers import Quantized, quantize_model
 from litecl.converter.quantization.lookups import with_softsigns, without_softsigns
+from litecl.converter.quantization.masks import with_near_masks
 from litecl.converter.quantization.measure import as_stored, compared, measure
 from litecl.converter.quantization.observers import observer
 from litecl.converter.quantization.options import Quantization
@@ -148,6 +149,7 @@ def _on_integers(
     floats = with_integer_kernels(with_constant_weights(joined), type_, chosen)
     floats = equalize(floats) if how.equalize else floats
     used = [] if is_trained(model) and how.data is None else samples(how, floats)
+    floats = with_near_masks(floats, type_, used)
     known = _measured(floats, how, used, trained(floats, type_))
     if chosen is not None:
         known = _selected(floats, known, chosen, used)

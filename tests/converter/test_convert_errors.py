@@ -18,6 +18,7 @@ from litecl.converter.lower import LOWERINGS  # noqa: E402
 from litecl.converter.passes.tensorflow.complex_rules import RULES  # noqa: E402
 from litecl.converter.pipeline import placed  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
+from support.conversion import converter_of  # noqa: E402
 from support.keras_models import stack  # noqa: E402
 
 _MATRIX = tf.TensorSpec((2, 2), tf.float32, name="x")
@@ -127,3 +128,17 @@ def test_names_are_told_from_apostrophes(text: str) -> None:
         "'a' is made in x.py:1: a(x)  # it's",
         "'b/c' is made in x.py:2: b(x)",
     ]
+
+
+def test_what_keras_cannot_trace_over_open_sizes() -> None:
+    model = stack(keras.layers.UpSampling2D(2, interpolation="bilinear"), shape=(None, None, 3), name="x")
+    with pytest.raises(
+        ConversionError, match=r"cannot trace the model: if it needs .* give input_shapes.*UpSampling2D"
+    ):
+        Converter.from_keras_model(model).convert()
+    assert Converter.from_keras_model(model, input_shapes={"x": (1, 3, 4, 3)}).convert()
+
+
+def test_numbers_of_uint64() -> None:
+    with pytest.raises(ConversionError, match=r"ADD: expected .* got UINT64.* use int64"):
+        converter_of(lambda x: x + x, tf.TensorSpec((3,), tf.uint64)).convert()

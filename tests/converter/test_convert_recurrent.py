@@ -15,7 +15,7 @@ from ai_edge_litert.interpreter import OpResolverType  # noqa: E402
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.file.reader import read  # noqa: E402
-from support.conversion import assert_all_close, assert_computes, invoke, runtimes, sizes  # noqa: E402
+from support.conversion import assert_all_close, assert_computes, converter_of, invoke, runtimes, sizes  # noqa: E402
 from support.keras_models import KerasModel, feeds, randomise, stack  # noqa: E402
 from support.keras_recurrent import FUSED, LOOPS, STATEFUL  # noqa: E402
 
@@ -213,3 +213,27 @@ def test_layers_that_keras_unrolls_are_rolled_up(make: Any, kind: str, monkeypat
         content = converter.convert()
         assert [fusion.name for fusion in converter.report.fusions] == expected
         _check(content, model, (2,))
+
+
+_MAPPED = {
+    "lstm": lambda: L.LSTM(3),
+    "lstm sequence": lambda: L.LSTM(3, return_sequences=True),
+    "gru sequence": lambda: L.GRU(3, return_sequences=True),
+    "simple": lambda: L.SimpleRNN(3, return_sequences=True),
+    "bidirectional": lambda: L.Bidirectional(L.LSTM(3, return_sequences=True)),
+}
+
+
+@pytest.mark.parametrize("shape", [(3, None, 6, 4), (3, 2, None, 4)], ids=["open batch", "open steps"])
+@pytest.mark.parametrize("make", _MAPPED.values(), ids=_MAPPED)
+def test_layers_mapped_over_sequences_of_open_sizes(make: Any, shape: tuple[int | None, ...]) -> None:
+    layer = make()
+    layer.build((None, None, 4))
+
+    def function(x: Any) -> Any:
+        return tf.map_fn(layer, x)
+
+    content = converter_of(function, tf.TensorSpec(shape), keep=layer).convert()
+    random = np.random.default_rng(5)
+    fed = [[random.standard_normal([size or open_ for size in shape]).astype(np.float32)] for open_ in (2, 5)]
+    assert_computes(content, fed, [[np.asarray(function(tf.constant(x)))] for (x,) in fed])

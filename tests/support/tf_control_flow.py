@@ -118,6 +118,11 @@ def _array_of_matrices(x: Any) -> Any:
     return made.stack(), made.concat()
 
 
+def _array_partly_scattered(x: Any) -> Any:
+    rows = tf.TensorArray(tf.float32, 6).scatter([4, 1, 0, 5], x)
+    return rows.write(2, x[0]).write(3, x[1]).stack()
+
+
 def _list_resized(x: Any) -> Any:
     handle = tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=[4])
     results = []
@@ -256,6 +261,7 @@ CONTROL_FLOW = (
     TfFunction("calls", _calls, _OPEN),
     TfFunction("recurrent layer", _recurrent(transposed=False), ((5, 2, 4),)),
     TfFunction("recurrent layer of transposed weights", _recurrent(transposed=True), ((5, 2, 4),)),
+    TfFunction("array partly scattered", _array_partly_scattered, ((4, 5),)),
 )
 
 

@@ -62,6 +62,18 @@ def _products(x: Any, y: Any) -> Any:
     return tf.matmul(a, b, transpose_b=True), tf.matmul(a[0], b[0], transpose_a=True), wide
 
 
+def _moved(dtype: Any) -> Any:
+    def compute(x: Any, y: Any) -> Any:
+        a, m = tf.cast(tf.abs(x[0]) * 9, dtype), tf.linalg
+        made = [tf.reverse(a, [1]), tf.gather(a, [2, 0], axis=1), tf.gather_nd(a, [[0, 1], [2, 3]]), *tf.unstack(a)]
+        made += [tf.stack([a, made[0]]), tf.concat([a, made[0]], 1), *tf.split(a, 3, 1), *tf.split(a, [1, 5], 1)]
+        made += [m.diag(a), m.set_diag(a, a[:, 0]), tf.nn.depth_to_space(a[None, None, :, :4], 2)]
+        made += [tf.nn.space_to_depth(tf.transpose(a)[None, :, :2, None], 2)]
+        return made if dtype == tf.bool else [*made, tf.pad(a, [[1, 0], [0, 2]], constant_values=1)]
+
+    return compute
+
+
 INTEGERS = (
     *(TfFunction(f"arithmetic of {n}", _arithmetic(tf.as_dtype(n), s), _PAIR) for n, s in _NARROW.items()),
     *(
@@ -74,4 +86,13 @@ INTEGERS = (
     TfFunction("division of int64", _long, _PAIR),
     TfFunction("products of integers", _products, _PAIR),
     TfFunction("truths moved", lambda x, y: (tf.stack([x > 0, y > 0]), tf.split(x > 0, 3, 2)), _PAIR),
+    *(TfFunction(f"{n} moved", _moved(tf.as_dtype(n)), _PAIR) for n in ("bool", "int16", "uint16", "uint32", "int64")),
+    TfFunction(
+        "bits turned over",
+        lambda x, y: [
+            tf.bitwise.invert(tf.cast(tf.abs(x) * 9, n))
+            for n in ("uint8", "uint16", "uint32", "int8", "int16", "int32", "int64")
+        ],
+        _PAIR,
+    ),
 )

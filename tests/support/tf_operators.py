@@ -228,6 +228,7 @@ PLACING = (
     _f("broadcast to a higher rank", lambda x: tf.broadcast_to(x, (2, 3, 6)), _STATIC),
     _f("pad of ints", lambda x: tf.pad(_int(x, 9), [[1, 1], [0, 2]])),
     _f("reverse of ints", lambda x: tf.reverse(_int(x, 9), [1])),
+    _f("reverse along axes apart", lambda x: tf.reverse(x, [-1, 0]), ((3, 4, 6),)),
 )
 
 OPERATORS = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Union
 
 from litecl.converter.graph import Function, Node, Operator, Value
-from litecl.converter.own_ops import UPDATE_SLICE
+from litecl.converter.own_ops import BIDIRECTIONAL_LSTM, LSTM, RNN, UPDATE_SLICE
 from litecl.converter.strided import MASKS, axis_bounds, new_axes
 from litecl.converter.traits import traits_of
 from litecl.interpreter.errors import ConversionError
@@ -19,7 +19,12 @@ from litecl.interpreter.schema import TensorType
 Extent = Union[int, tuple[Value, int]]  # noqa: UP007 (as an alias)
 
 # The position of the operand that an operator writes to the list, its operand 0.
-_WRITERS: Mapping[Operator, int] = {"TensorListSetItem": 2, "TensorListPushBack": 1, UPDATE_SLICE: 1}
+_WRITERS: Mapping[Operator, int] = {
+    "TensorListSetItem": 2,
+    "TensorListPushBack": 1,
+    "TensorListScatterIntoExistingList": 1,
+    UPDATE_SLICE: 1,
+}
 # These read elements one by one, which may differ in size; others need them equal.
 _READERS = ("TensorListConcat", "TensorListConcatV2", "TensorListGetItem", "TensorListGather")
 _MADE_OF_TENSORS = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
@@ -51,9 +56,9 @@ def element(list_: Value, scope: Scope) -> list[Extent] | None:
     Raises ConversionError if elements differ in size, or may differ in a list that is not only stacked.
     """
     uses = list(_uses(list_, scope, 0))
-    items = [(user.input(_WRITERS[user.op]), where) for user, where in uses if user.op in _WRITERS]
-    items = [(item, where) for item, where in items if item.shape is not None]
-    extents = [[_outward(item, axis, where, scope) for axis in range(item.rank or 0)] for item, where in items]
+    items = [_written(user, where) for user, where in uses if user.op in _WRITERS]
+    items = [(item, axes, where) for item, axes, where in items if item.shape is not None]
+    extents = [[_outward(item, axis, where, scope) for axis in axes] for item, axes, where in items]
     numbers = [[extent if isinstance(extent, int) else None for extent in one] for one in extents]
     known = [[extent for extent in one if extent is not None] for one in extents if None not in one]
     differ = next((one for one in numbers if not _may_equal(one, numbers[0])), None)
@@ -62,6 +67,12 @@ def element(list_: Value, scope: Scope) -> list[Extent] | None:
     if any(one != known[0] for one in known) and any(user.op in _READERS for user, _ in uses):
         raise _unequal(list_, "may differ in size; give input_shapes")
     return known[0] if known else None
+
+
+def _written(writer: Node, scope: Scope) -> tuple[Value, range, Scope]:
+    """Return what an operator writes, and the axes of it that are an element's."""
+    item = writer.input(_WRITERS[writer.op])
+    return item, range(writer.op == "TensorListScatterIntoExistingList", item.rank or 0), scope
 
 
 def _may_equal(a: list[int | None], b: list[int | None]) -> bool:
@@ -99,7 +110,9 @@ def _outward(value: Value, axis: int, scope: Scope, target: Scope) -> Extent | N
         outer = scope.outside(value)
         return None if outer is None or scope.parent is None else _outward(outer, axis, scope.parent, target)
     if node.op == "TensorListGetItem":
-        return _of_element(node.input(0), axis, scope, target)
+        return _of_list(node.input(0), axis + 1, scope, target)
+    if node.op == "TensorListStack":
+        return _of_list(node.input(0), axis, scope, target)
     for source, its_axis in _sources(node, value, axis):
         extent = _outward(source, its_axis, scope, target)
         if extent is not None:
@@ -115,6 +128,8 @@ def _sources(node: Node, value: Value, axis: int) -> list[tuple[Value, int]]:
     if traits.broadcasts:
         operands = [v for v in node.inputs if v is not None and v.rank == rank and v.shape is not None]
         return [(v, axis) for v in operands if v.shape is not None and v.shape[axis] != 1]
+    if node.op in (LSTM, RNN, BIDIRECTIONAL_LSTM) and axis < rank - 1:
+        return [(node.input(0), axis)]
     if node.op == "Split" and _other_axis(node.input(0), axis, rank):
         return [(node.input(1), axis)]
     if node.op == "ConcatV2" and _other_axis(node.input(len(node.inputs) - 1), axis, rank):
@@ -170,14 +185,33 @@ def _tensor(list_: Value, scope: Scope) -> Value | None:
     return None if outer is None or scope.parent is None else _tensor(outer, scope.parent)
 
 
-def _of_element(list_: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
-    """Return a dimension of an element of a list, which may be dense already."""
+def _of_list(list_: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
+    """Return a dimension of a list, of which the first is its length. It may be dense already."""
     node = list_.producer
     if list_.type != TensorType.VARIANT:
-        return _outward(list_, axis + 1, scope, target)
+        return _outward(list_, axis, scope, target)
     if node is None:
         outer = scope.outside(list_)
-        return None if outer is None or scope.parent is None else _of_element(outer, axis, scope.parent, target)
+        return None if outer is None or scope.parent is None else _of_list(outer, axis, scope.parent, target)
     if node.op in _MADE_OF_TENSORS:
-        return _outward(node.input(0), axis + 1, scope, target)
-    return None
+        return _outward(node.input(0), axis, scope, target)
+    if node.op in _WRITERS:
+        return _of_list(node.input(0), axis, scope, target)
+    if node.op == "While":
+        return _of_list(node.input(node.outputs.index(list_)), axis, scope, target)
+    if node.op != "TensorListReserve" or scope is target:  # its elements are being looked for
+        return None
+    extents = element(list_, scope) if axis else None
+    extent = dimension(node.input(1)) if extents is None else extents[axis - 1]
+    return extent if extent is None or isinstance(extent, int) else _outward(*extent, scope, target)
+
+
+def dimension(size: Value) -> Extent | None:
+    """Return the dimension that a scalar is the size of, if it is read from a shape."""
+    part = size.producer
+    if size.data is not None or part is None or part.op != "StridedSlice":
+        return None if size.data is None else int(size.data)
+    shape, begin = part.input(0).producer, part.input(1).data
+    if shape is None or shape.op != "Shape" or begin is None or begin.size != 1 or int(begin[0]) < 0:
+        return None
+    return (shape.input(0), int(begin[0]))

@@ -7,7 +7,7 @@ import numpy as np
 from litecl.converter.graph import Node, Value, constant
 from litecl.converter.own_ops import UPDATE_SLICE
 from litecl.converter.passes.lists.builder import ListNode
-from litecl.converter.passes.lists.elements import Extent, element
+from litecl.converter.passes.lists.elements import Extent, dimension, element
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
@@ -173,12 +173,7 @@ def _counts_rows(indices: Value, x: Value) -> bool:
 
 def _is_rows(size: Value, x: Value) -> bool:
     """Return whether a number is shape(x)[0]."""
-    part = size.producer
-    begin = None if part is None or part.op != "StridedSlice" else part.input(1).data
-    if part is None or begin is None or begin.any():
-        return False
-    shape = part.input(0).producer
-    return shape is not None and shape.op == "Shape" and shape.input(0) is x
+    return dimension(size) == (x, 0)
 
 
 def _element_shape(a: ListNode) -> list[Value]:

@@ -1,4 +1,4 @@
-"""Widens integers where TFLite computes narrow ones only if they are quantized.
+"""Widens integers where TFLite computes narrow ones only if they are quantized, or does not move them.
 
 Values that don't fit wrap around, as in TensorFlow.
 """
@@ -17,7 +17,7 @@ _WIDE: _Types = {
     **dict.fromkeys((TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.UINT16), TensorType.INT32),
     TensorType.UINT32: TensorType.INT64,
 }
-# Operators that compute or compare; those that move elements take any type.
+# Operators that compute or compare.
 _COMPUTE = frozenset(
     (
         *("Abs", "Add", "AddN", "AddV2", "ArgMax", "ArgMin", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"),
@@ -44,7 +44,6 @@ _COMPUTE = frozenset(
             "Prod",
             "Relu",
             "Relu6",
-            "ReverseSequence",
             "ScatterNd",
             "SegmentMax",
             "SegmentMin",
@@ -57,21 +56,36 @@ _COMPUTE = frozenset(
 )
 
 
-# LiteRT supports these not on booleans but on integers.
-_MOVE = frozenset(("Pack", "ReverseSequence", "Split", "SplitV"))
+# Operators that move elements, and the types that LiteRT's kernels of them lack.
 _TRUTH = {TensorType.BOOL: TensorType.INT32}
+_UNSIGNED = {TensorType.UINT16: TensorType.INT32, TensorType.UINT32: TensorType.INT64}
+_DIAGONALS = ("BatchMatrixDiag", "Diag", "MatrixDiag", "MatrixDiagV2", "MatrixDiagV3")
+_MOVE = (
+    (("ReverseSequence",), {**_WIDE, **_TRUTH}),
+    (("Pack", "Split", "SplitV"), {**_TRUTH, **_UNSIGNED}),
+    (("ConcatV2", "Gather", "GatherNd", "GatherV2", "Pad", "PadV2", "ReverseV2", "Unpack"), _UNSIGNED),
+    (("DepthToSpace", "SpaceToDepth"), {**_TRUTH, **_UNSIGNED, TensorType.INT16: TensorType.INT32}),
+    # These write every element as four bytes, past the end of a narrow result.
+    (
+        (*_DIAGONALS, "MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"),
+        {**_TRUTH, TensorType.UINT16: TensorType.INT32},
+    ),
+)
+_TYPES: Mapping[str, _Types] = {
+    **dict.fromkeys(_COMPUTE, _WIDE),
+    **{name: types for names, types in _MOVE for name in names},
+}
 # The operator and the limit of the narrow type that bound the result of segments without elements.
 _LIMITS = {"UnsortedSegmentMax": ("Maximum", 0), "UnsortedSegmentMin": ("Minimum", 1)}
 
 
 def widen_integers(function: Function) -> None:
     """Put casts around every such operator."""
-    for names, types in ((_COMPUTE, _WIDE), (_MOVE, _TRUTH)):
-        narrow = [node for node in function.nodes if node.op in names and _has(node, types)]
-        for node in narrow:
-            _widen(function, node, types)
-        if narrow:
-            function.tidy()
+    narrow = [(node, _TYPES[node.op_name]) for node in function.nodes if _has(node, _TYPES.get(node.op_name, {}))]
+    for node, types in narrow:
+        _widen(function, node, types)
+    if narrow:
+        function.tidy()
 
 
 def _has(node: Node, types: _Types) -> bool:
