@@ -59,7 +59,7 @@ def read_results(path: Path, kind: str, header: str | None = None) -> dict[str, 
         data = json.loads(path.read_text())
         head = data if header is None else data[header]
         recorded = head["kind"], head["schema"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         fault = f"{type(error).__name__}: {brief(str(error))}"  # not its repr, which may include the whole file
         wanted = f"`{kind} --json`" if header is None else f"{kind} as JSON"
         raise ModelError(f"{path}: expected results of {wanted}, got another file ({fault})") from error

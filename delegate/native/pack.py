@@ -31,8 +31,9 @@ _FORMAT = 2
 _MANIFEST, _FOLDER = "manifest.json", "libraries"
 _MOST_BYTES = 1 << 28  # of a manifest or a library, uncompressed
 _WHEN = (1980, 1, 1, 0, 0, 0)  # fixed, so that packs are reproducible
-# zipfile raises NotImplementedError for an unknown compression method, RuntimeError for an encrypted file.
-_FAULTS = (zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError, EOFError)
+# zipfile raises NotImplementedError for an unknown compression method, RuntimeError for an encrypted file, ValueError
+# for a name that is not UTF-8 though it says so.
+_FAULTS = (zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError, EOFError, ValueError)
 
 _Digest = Annotated[str, Matching(r"[0-9a-f]{64}", "a SHA-256")]
 _Threads = Annotated[tuple[Annotated[int, Within(1, 1 << 12)], ...], Within(1)]

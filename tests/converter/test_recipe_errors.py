@@ -98,9 +98,10 @@ def test_a_recipe_from_a_file(tmp_path: Path) -> None:
     path.write_text(json.dumps(named("dynamic_wi8_afp32")))
     for given in (path, str(path)):
         assert write(by_recipe(network(), given)[0]) == write(by_recipe(network(), "dynamic_wi8_afp32")[0])
-    path.write_text("[{]")
-    with pytest.raises(ConversionError, match=r"recipe.json: expected JSON"):
-        by_recipe(network(), path)
+    for damaged in ("[{]", "[" * 100_000):
+        path.write_text(damaged)
+        with pytest.raises(ConversionError, match=r"recipe.json: expected JSON"):
+            by_recipe(network(), path)
 
 
 def test_names_of_tensors_are_unique() -> None:

@@ -255,6 +255,13 @@ def test_files_that_are_no_packs(folder: Path, tmp_path: Path) -> None:
         prepared(CHAIN, programs=tmp_path / "none.pack", strict=True)
     with pytest.raises(DelegateError, match="is not a pack of programs"):
         prepared(CHAIN, programs=folder / "chain.tflite", strict=True)
+    content = bytearray((folder / "both.pack").read_bytes())
+    entry = content.index(b"PK\x01\x02")
+    content[entry + 9] |= 8  # names are UTF-8
+    content[entry + 46] = 0xFF
+    (tmp_path / "name.pack").write_bytes(content)
+    with pytest.raises(DelegateError, match="is not a pack of programs"):
+        prepared(CHAIN, programs=tmp_path / "name.pack", strict=True)
     with pytest.raises(DelegateError, match="expected device='native', got 'basic'"):
         prepared(CHAIN, device="basic", programs=folder / "both.pack", strict=True)
     from_strings = CLDelegate.from_strings({"programs": str(folder / "both.pack"), "device": "native"})

@@ -68,6 +68,21 @@ def test_integers_are_scored_as_real_numbers() -> None:
     assert row == [{"index": 1, "label": "1", "score": 248 / 256}]
 
 
+def test_attached_labels_that_are_damaged_are_none(tmp_path: Path) -> None:
+    """Their compression, or a mark that they are encrypted."""
+    model = small_model(tmp_path)
+    with zipfile.ZipFile(model, "a", zipfile.ZIP_DEFLATED) as attached:
+        attached.writestr("labelmap.txt", "person\ncar\n" * 50)
+        start = attached.getinfo("labelmap.txt").header_offset
+    content = model.read_bytes()
+    compressed, entry = content.index(b"labelmap.txt", start) + len("labelmap.txt"), content.rindex(b"PK\x01\x02")
+    for place, value in ((compressed, 0xFF), (entry + 8, 1)):
+        changed = bytearray(content)
+        changed[place] = value
+        model.write_bytes(changed)
+        assert labels_of(model, None) is None
+
+
 def test_labels_come_from_the_models_file_and_from_numbered_lines(tmp_path: Path) -> None:
     model = small_model(tmp_path)
     assert labels_of(model, None) is None

@@ -96,7 +96,8 @@ def test_inspect_tells_of_no_invoke_that_never_was(path: Path, capsys: pytest.Ca
 
 def test_compare_takes_results_and_no_models(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path.with_suffix(".large").write_bytes(b"\x80" * 200_000)
-    for given in (path, path.with_suffix(".large")):
+    path.with_suffix(".deep").write_bytes(b"[" * 100_000)
+    for given in (path, path.with_suffix(".large"), path.with_suffix(".deep")):
         assert main(["compare", str(given), str(given)]) != 0
         said = capsys.readouterr().err
         assert "expected results of `litecl bench --json`" in said

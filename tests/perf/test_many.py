@@ -152,7 +152,7 @@ def test_a_job_goes_on_in_the_mode_that_it_began_in(rows: Job, dynamic: bool) ->
             other.begin()
 
 
-@pytest.mark.parametrize("content", [b"", b'{"model": "a', b"\xff\xfe", b"[1]"])
+@pytest.mark.parametrize("content", [b"", b'{"model": "a', b"\xff\xfe", b"[1]", b"[" * 100_000])
 def test_a_damaged_record_is_an_error_of_ours(rows: Job, content: bytes) -> None:
     """It is neither overwritten nor taken for that of this job."""
     rows.begin()

@@ -294,7 +294,7 @@ def test_a_table_is_written_and_read(tmp_path: Path) -> None:
     assert known.kinds[refused.kind]["r"].nodes == (refused.name,)
     assert known.models("r") == ["b.tflite", "folder/a.tflite"]
     assert table.read(path).with_runtime(runtime, {}).kinds == {}
-    for other in (b'{"kind": "other"}', b"PK\xff\x00", b""):
+    for other in (b'{"kind": "other"}', b"PK\xff\x00", b"", b"[" * 100_000):
         path.write_bytes(other)
         with pytest.raises(ModelError, match="expected a table of litecl where"):
             table.read(path)

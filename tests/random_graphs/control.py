@@ -93,13 +93,13 @@ def _add(s: Sketch, graph: Subgraph) -> int:
 
 
 def _arguments(s: Sketch) -> list[int]:
-    """One to three different tensors to hand on."""
+    """One to three tensors to hand on, mostly different ones."""
     if s.depth >= _DEEPEST:
         raise Unfit("deep enough")
     given = [s.pick(where=lambda p: not p.is_variable) for _ in range(int(s.rng.integers(1, 4)))]
     names = [*s.kept.specs]
     handles = [handle_to(s, str(s.one_of(*names)))] if names and s.chance(0.3) else []
-    return list(dict.fromkeys([*given, *handles]))
+    return [*(given if s.chance(0.2) else dict.fromkeys(given)), *handles]
 
 
 def _truth(s: Sketch) -> int:

@@ -50,6 +50,7 @@ class Theme:
     ranks: tuple[int, ...] = (1, 2, 3, 4, 4)
 
 
+_EDGES = (0, 5, 6, 7, 8)
 _F, _INTS = (T.FLOAT32,), (T.INT32, T.INT64, T.BOOL)
 _BYTES: tuple[tuple[T, ...], ...] = ((T.INT8,), (T.UINT8,), (T.INT16,))
 THEMES = (
@@ -82,6 +83,10 @@ THEMES = (
     Theme((*_F, T.INT32), ("variables", "rows", "control"), (1, 2, 3)),
     Theme(_F, ("boxes", "float", "joins")),
     Theme((*_F, *_INTS), ("boxes", "mixed", "control"), (1, 2, 3)),
+    Theme(_F, ("float", "shapes", "joins", "reductions"), _EDGES),
+    Theme((*_F, *_INTS), ("integer", "mixed", "shapes", "rows"), _EDGES),
+    *(Theme(types, ("quantized", "shapes", "joins", "reductions"), _EDGES) for types in _BYTES),
+    Theme((*_F, T.INT8, T.BOOL), ("control", "mixed", "joins", "rows"), _EDGES),
 )
 
 
@@ -153,8 +158,9 @@ def _sketch(
             type_ = s.one_of(*theme.types)
             same = shapes and s.chance(0.5)
             shape = s.one_of(*shapes) if same else s.shape(int(s.one_of(*theme.ranks)))
-            if s.chance(0.01):
-                shape = (0, *shape[1:])
+            if shape and s.chance(0.02):
+                axis = int(s.rng.integers(len(shape)))
+                shape = (*shape[:axis], 0, *shape[axis + 1 :])
             shapes.append(shape)
             quantized = type_ in (T.INT8, T.UINT8, T.INT16) and ("quantized" in theme.families or s.chance(0.5))
             s.input(type_, shape, s.affine(type_) if quantized else None)
@@ -169,7 +175,8 @@ def _outputs(s: Sketch) -> list[int]:
     if variables and s.chance(0.1):
         ends.append(int(s.one_of(*variables)))
     made = [tensor for node in s.nodes for tensor in node.outputs if s.spec(tensor).type != T.RESOURCE]
-    return ends or made[-1:] or [s.inputs[0]]
+    found = ends or made[-1:] or [s.inputs[0]]
+    return [*found, int(s.one_of(*found, *s.inputs))] if s.chance(0.1) else found
 
 
 def _signature(number: int, graph: Subgraph) -> Signature:
@@ -184,12 +191,12 @@ def _calls(s: Sketch, entries: list[tuple[int, Sketch]]) -> Iterator[Call]:
     resized = s.rng.integers(1, count) if len(entries) == 1 and s.chance(0.15) else count
     for i in range(count):
         number, sketch = entries[i % len(entries)]
-        size = int(s.one_of(1, 2, 3, 5, 7))
+        size, axis = int(s.one_of(0, 1, 2, 3, 5, 7, 33)), int(s.one_of(0, 0, 1, 2))
         feeds = tuple(_feed(sketch, t, first=i < len(entries)) for t in sketch.inputs)
         if i >= resized:
             feeds = tuple(
-                sketch.random(sketch.spec(t).type, (size, *sketch.shape_of(t)[1:]))
-                if len(sketch.shape_of(t)) > 1 and t not in sketch.fixed
+                sketch.random(sketch.spec(t).type, (*(shape := sketch.shape_of(t))[:axis], size, *shape[axis + 1 :]))
+                if len(sketch.shape_of(t)) > max(1, axis) and t not in sketch.fixed
                 else x
                 for t, x in zip(sketch.inputs, feeds, strict=True)
             )

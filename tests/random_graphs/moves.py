@@ -33,7 +33,7 @@ def moved(s: Sketch, op: Op, x: int, others: Sequence[int] = (), options: object
     return s.op(op, inputs, options, [TensorSpec(spec.type, None, quantization=spec.quantization)])
 
 
-def ranked(s: Sketch, least: int = 1, most: int = 6) -> tuple[int, Shape]:
+def ranked(s: Sketch, least: int = 1, most: int = 8) -> tuple[int, Shape]:
     x = s.pick(rank=range(least, most + 1))
     return x, s.shape_of(x)
 
@@ -73,7 +73,7 @@ def reshape(s: Sketch) -> None:
     elif kind == "expand":
         moved(s, EXPAND_DIMS, x, [s.const(np.array(any_axis(s, len(shape) + 1), np.int32))])
     else:
-        new = _factors(s, int(np.prod(shape)), int(s.one_of(1, 2, 3, 4, 4, 4, 5)))
+        new = _factors(s, int(np.prod(shape)), int(s.one_of(1, 2, 3, 4, 4, 4, 5, 8)))
         if s.chance(0.3) and np.prod(shape):
             new[int(s.rng.integers(len(new)))] = -1
         moved(s, RESHAPE, x, [s.ints(*new)], ReshapeOptions())
@@ -84,7 +84,7 @@ def order(s: Sketch) -> None:
     op = s.one_of(TRANSPOSE, REVERSE_V2, TILE, BROADCAST_TO)
     x, shape = ranked(s)
     if op is TRANSPOSE:
-        parameter = s.ints(*s.rng.permutation(len(shape)))
+        parameter = s.ints(*(s.rng.permutation(len(shape)) - s.one_of(0, 0, 0, len(shape))))
     elif op is REVERSE_V2:
         parameter = s.ints(any_axis(s, len(shape)))
     elif op is TILE:
@@ -98,7 +98,7 @@ def order(s: Sketch) -> None:
 def border(s: Sketch) -> None:
     """PAD, PADV2, MIRROR_PAD and DILATE."""
     op = s.one_of(PAD, PADV2, MIRROR_PAD, DILATE)
-    x, shape = ranked(s, most=4)
+    x, shape = ranked(s)
     spec = s.spec(x)
     if op is DILATE:
         value = s.const(s.random(spec.type, ()), spec.type, spec.quantization)

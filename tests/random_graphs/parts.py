@@ -1,6 +1,7 @@
 """Operators that cut tensors, join them, and gather parts of them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def _joined(s: Sketch, parts: Sequence[int], axis: int | None) -> None:
 
 def join(s: Sketch) -> None:
     """CONCATENATION, mostly of the last dimension, and PACK, of tensors of one type and scale."""
-    x, shape = ranked(s, most=5)
+    x, shape = ranked(s)
     spec = s.spec(x)
     if s.chance(0.25):
         _joined(s, [x, *(s.like(x) for _ in range(int(s.rng.integers(0, 4))))], None)
@@ -96,7 +97,7 @@ def join(s: Sketch) -> None:
 
 def box(s: Sketch) -> None:
     """SLICE, by constants or by a tensor, and DYNAMIC_UPDATE_SLICE."""
-    x, shape = ranked(s, most=5)
+    x, shape = ranked(s)
     spec = s.spec(x)
     begin = [int(s.rng.integers(0, size)) if s.chance(0.7) else 0 for size in shape]
     sizes = [
@@ -105,7 +106,8 @@ def box(s: Sketch) -> None:
     ]
     at = s.positions(np.array(begin, np.int32)) if s.chance(0.3) else s.ints(*begin)
     if s.chance(0.7):
-        moved(s, SLICE, x, [at, s.ints(*sizes)])
+        rest = [-1 if b + n == size and s.chance(0.3) else n for b, n, size in zip(begin, sizes, shape, strict=True)]
+        moved(s, SLICE, x, [at, s.ints(*rest)])
         return
     update = s.const(s.random(spec.type, tuple(sizes)), spec.type, spec.quantization)
     same = [
@@ -121,7 +123,7 @@ def box(s: Sketch) -> None:
 
 def strided_slice(s: Sketch) -> None:
     """STRIDED_SLICE with steps, backwards, masks, and elements taken out."""
-    x, shape = ranked(s, most=5)
+    x, shape = ranked(s)
     begin, end, step, masks = [], [], [], [0, 0, 0]
     for axis, size in enumerate(shape):
         by = int(s.one_of(1, 1, 1, 2, 3, -1, -2))
@@ -136,19 +138,33 @@ def strided_slice(s: Sketch) -> None:
         else:
             masks[0] |= s.chance(0.3) << axis
             masks[1] |= s.chance(0.3) << axis
+            begin[-1], end[-1] = (_beyond(s, at, size) for at in (begin[-1], end[-1]))
     options = StridedSliceOptions(begin_mask=masks[0], end_mask=masks[1], shrink_axis_mask=masks[2])
-    moved(s, STRIDED_SLICE, x, [s.ints(*begin), s.ints(*end), s.ints(*step)], options)
+    if s.chance(0.25):  # an ellipsis for one dimension, or a new one before it
+        bit = 1 << int(s.rng.integers(len(shape)))
+        ellipsis = s.chance(0.5)
+        options = replace(options, ellipsis_mask=bit * ellipsis, new_axis_mask=bit * (not ellipsis))
+    entries = len(shape) if s.chance(0.8) else int(s.rng.integers(1, len(shape) + 1))
+    moved(s, STRIDED_SLICE, x, [s.ints(*each[:entries]) for each in (begin, end, step)], options)
+
+
+def _beyond(s: Sketch, at: int, size: int) -> int:
+    """Return a bound, now and then one past the ends of the dimension, or the same one counted from its end."""
+    if s.chance(0.1):
+        return int(at + s.one_of(-1, 1) * s.one_of(size + 1, 2**31 - 1 - size))
+    return at - size if 0 <= at < size and s.chance(0.1) else at
 
 
 def rows(s: Sketch) -> None:
     """GATHER, GATHER_ND and EMBEDDING_LOOKUP."""
-    x, shape = ranked(s, most=4)
+    x, shape = ranked(s)
     kind = s.one_of("gather", "gather", "nd", "embedding")
     if kind == "gather":
         axis = int(s.rng.integers(len(shape)))
         batch = int(s.rng.integers(0, axis + 1)) if s.chance(0.3) else 0
         outer = (*shape[:batch], *s.shape(int(s.rng.integers(0, 3)), 40))
-        moved(s, GATHER, x, [positions_in(s, shape[axis], outer)], GatherOptions(axis, batch))
+        options = GatherOptions(axis - s.one_of(0, 0, len(shape)), batch - s.one_of(0, 0, len(outer)) * (batch > 0))
+        moved(s, GATHER, x, [positions_in(s, shape[axis], outer)], options)
     elif kind == "nd":
         depth = int(s.rng.integers(1, len(shape) + 1))
         outer = s.shape(int(s.rng.integers(1, 3)), 30)

@@ -23,6 +23,7 @@ from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.topk_v2 import TOPK_V2
 from litecl.interpreter.schema import Padding
 from litecl.random_graphs.elementwise import NUMBERS, QUANTIZED, fused, is_quantized
+from litecl.random_graphs.moves import any_axis
 from litecl.random_graphs.sketch import Sketch, T
 from litecl.random_graphs.weighted import image, padded
 
@@ -39,7 +40,8 @@ def pool(s: Sketch) -> None:
     """AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
     op: Op = s.one_of(AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D)
     x = padded(s, image(s, T.FLOAT32) if op is L2_POOL_2D else image(s))
-    size, stride = s.one_of((2, 2), (3, 3), (1, 1), (2, 3), (5, 5)), s.one_of((1, 1), (2, 2), (2, 1), (3, 3))
+    size = s.one_of((2, 2), (3, 3), (1, 1), (2, 3), (5, 5), (9, 17))
+    stride = s.one_of((1, 1), (2, 2), (2, 1), (3, 3), (4, 19))
     activation = fused(s, s.spec(x).type)
     s.op(op, [x], Pool2DOptions(s.one_of(*Padding), stride[1], stride[0], size[1], size[0], activation), _as(s, x))
 
@@ -66,7 +68,7 @@ def resize(s: Sketch) -> None:
 
 def reduction(s: Sketch) -> None:
     """SUM, MEAN, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_ANY and REDUCE_ALL."""
-    x = s.pick(*NUMBERS, *QUANTIZED, T.BOOL, rank=range(1, 6), where=_sound)
+    x = s.pick(*NUMBERS, *QUANTIZED, T.BOOL, rank=range(1, 9), where=_sound)
     spec = s.spec(x)
     rank = len(spec.static_shape)
     axes = [axis - rank if s.chance(0.3) else axis for axis in range(rank) if s.chance(0.5)] or [rank - 1]
@@ -90,23 +92,23 @@ def along(s: Sketch) -> None:
     """ARG_MAX, ARG_MIN, CUMSUM and TOPK_V2."""
     kind = s.one_of("max", "min", "cumsum", "topk")
     if kind == "cumsum":
-        x = s.pick(*NUMBERS, rank=range(1, 5))
-        axis = s.const(np.array(s.rng.integers(len(s.shape_of(x))), np.int32))
+        x = s.pick(*NUMBERS, rank=range(1, 9))
+        axis = s.const(np.array(any_axis(s, len(s.shape_of(x))), np.int32))
         s.op(CUMSUM, [x, axis], CumsumOptions(s.chance(0.4), s.chance(0.4)))
     elif kind == "topk":
-        x = s.pick(*NUMBERS, T.INT8, T.UINT8, rank=range(1, 5))
+        x = s.pick(*NUMBERS, T.INT8, T.UINT8, rank=range(1, 9))
         k = int(s.rng.integers(1, s.shape_of(x)[-1] + 1))
         s.node(TOPK_V2, [x, s.const(np.array(k, np.int32))], None, [*_as(s, x), TensorSpec(T.INT32, None)])
     else:
-        x = s.pick(*NUMBERS, *QUANTIZED, T.BOOL, rank=range(1, 5))
-        axis, type_ = s.const(np.array(s.rng.integers(len(s.shape_of(x))), np.int32)), s.one_of(T.INT32, T.INT64)
+        x = s.pick(*NUMBERS, *QUANTIZED, T.BOOL, rank=range(1, 9))
+        axis, type_ = s.const(np.array(any_axis(s, len(s.shape_of(x))), np.int32)), s.one_of(T.INT32, T.INT64)
         op, options = (ARG_MAX, ArgMaxOptions(type_)) if kind == "max" else (ARG_MIN, ArgMinOptions(type_))
         s.op(op, [x, axis], options)
 
 
 def softmax(s: Sketch) -> None:
     """SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION."""
-    x = s.pick(T.FLOAT32, *QUANTIZED, rank=range(1, 5), where=_sound)
+    x = s.pick(T.FLOAT32, *QUANTIZED, rank=range(1, 9), where=_sound)
     type_ = s.spec(x).type
     if type_ == T.FLOAT32:
         op: Op = s.one_of(SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION)

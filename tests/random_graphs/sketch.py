@@ -135,9 +135,10 @@ class Sketch:
 
     def affine(self, type_: TensorType, scale: float | None = None, zero_point: int | None = None) -> Quantization:
         """Return a quantization of a whole tensor."""
-        scale = float(np.exp(self.rng.uniform(-6, -1))) if scale is None else scale
+        exponents = (-18, 6) if self.chance(0.03) else (-6, -1)
+        scale = float(np.exp(self.rng.uniform(*exponents))) if scale is None else scale
         low, high = _LIMITS[type_]
-        drawn = 0 if type_ == T.INT16 else int(self.one_of(0, low, self.rng.integers(low, high + 1)))
+        drawn = 0 if type_ == T.INT16 else int(self.one_of(0, low, high, self.rng.integers(low, high + 1)))
         zero = min(high, max(low, drawn if zero_point is None else zero_point))
         return Quantization(np.array([scale], np.float32), np.array([zero], np.int64))
 

@@ -13,6 +13,7 @@ from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.pad import PAD, PADV2
+from litecl.interpreter.ops.quantize import DEQUANTIZE
 from litecl.interpreter.ops.transpose_conv import CONVOLUTION_2D_TRANSPOSE_BIAS, TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.options import CustomOptions
 from litecl.interpreter.schema import Padding, TensorType
@@ -71,14 +72,21 @@ def _weights(s: Sketch, x: int, shape: Shape, axis: int, columns: int, *, narrow
         most = _NARROW[type_]
         scales = s.rng.uniform(0.3, 1, columns if per_channel else 1) / (most / 2 * depth**0.5)
         by = Quantization(scales.astype(np.float32), np.zeros(scales.shape, np.int64), axis)
-        if narrow and depth % _BLOCK == 0 and s.chance(0.5):
+        if narrow and len(shape) == 2 and depth % _BLOCK == 0 and s.chance(0.5):
             scales = s.rng.uniform(0.3, 1, (columns, depth // _BLOCK)) / (most / 2 * depth**0.5)
             halves = scales.astype(s.one_of(np.float16, np.float32))
             by = Quantization(halves, np.zeros(scales.shape, np.int64), 1, block_size=_BLOCK)
         weights = s.const(s.rng.integers(-most, most + 1, shape).astype(np.int8), type_, by)
     else:
-        weights = s.const((s.rng.standard_normal(shape) / depth**0.5).astype(np.float32))
+        weights = _floats(s, s.rng.standard_normal(shape) / depth**0.5)
     return _Weights(weights, s.const(s.random(T.FLOAT32, (columns,))) if bias else ABSENT)
+
+
+def _floats(s: Sketch, values: Array) -> int:
+    """Return weights: a constant, or one of halves that a node widens."""
+    if s.chance(0.2):
+        return s.op(DEQUANTIZE, [s.const(values.astype(np.float16))])
+    return s.const(values.astype(np.float32))
 
 
 def _integer_weights(
@@ -123,15 +131,17 @@ def conv_2d(s: Sketch) -> None:
     n, height, width, channels = s.shape_of(x)
     groups = int(s.one_of(*(g for g in (1, 1, 1, 1, 2, 3, 4, 7, channels) if channels % g == 0)))
     columns = groups * s.size(24)
-    size = s.one_of((1, 1), (1, 1), (3, 3), (3, 3), (2, 2), (1, 3), (5, 2), (7, 7))
+    size = s.one_of((1, 1), (1, 1), (3, 3), (3, 3), (2, 2), (1, 3), (5, 2), (7, 7), (9, 1))
     if n * height * width * size[0] * size[1] * channels // groups * columns > _MOST_PRODUCTS:
         raise Unfit("large")
-    stride = s.one_of((1, 1), (1, 1), (2, 2), (1, 2), (3, 1))
-    dilation = s.one_of((1, 1), (1, 1), (1, 1), (2, 2), (1, 3)) if stride == (1, 1) else (1, 1)
+    stride = s.one_of((1, 1), (1, 1), (2, 2), (1, 2), (3, 1), (4, 20))
+    dilation = (
+        s.one_of((1, 1), (1, 1), (1, 1), (2, 2), (1, 3), (19, 6)) if stride == (1, 1) or s.chance(0.1) else (1, 1)
+    )
     options = Conv2DOptions(
         s.one_of(*Padding), stride[1], stride[0], fused(s, s.spec(x).type), dilation[1], dilation[0]
     )
-    weights = _weights(s, x, (columns, *size, channels // groups), 0, columns)
+    weights = _weights(s, x, (columns, *size, channels // groups), 0, columns, narrow=s.chance(0.3))
     _made(s, CONV_2D, x, _inputs(x, weights), options)
 
 
@@ -141,14 +151,14 @@ def depthwise_conv_2d(s: Sketch) -> None:
     channels = s.shape_of(x)[3]
     multiplier = int(s.one_of(1, 1, 1, 2, 3, 8))
     size = s.one_of((3, 3), (3, 3), (1, 1), (5, 5), (2, 4), (7, 1))
-    stride, dilation = s.one_of((1, 1), (2, 2), (1, 2)), s.one_of((1, 1), (1, 1), (2, 2), (2, 3))
-    dilation = (1, 1) if stride != (1, 1) else dilation
+    stride, dilation = s.one_of((1, 1), (2, 2), (1, 2), (20, 3)), s.one_of((1, 1), (1, 1), (2, 2), (2, 3), (7, 19))
+    dilation = (1, 1) if stride != (1, 1) and s.chance(0.9) else dilation
     if s.spec(x).size * multiplier * size[0] * size[1] > _MOST_PRODUCTS:
         raise Unfit("large")
     options = DepthwiseConv2DOptions(
         s.one_of(*Padding), stride[1], stride[0], multiplier, fused(s, s.spec(x).type), dilation[1], dilation[0]
     )
-    weights = _weights(s, x, (1, *size, channels * multiplier), 3, channels * multiplier)
+    weights = _weights(s, x, (1, *size, channels * multiplier), 3, channels * multiplier, narrow=s.chance(0.3))
     _made(s, DEPTHWISE_CONV_2D, x, _inputs(x, weights), options)
 
 
@@ -157,7 +167,7 @@ def transpose_conv(s: Sketch) -> None:
     x = image(s)
     n, height, width, channels = s.shape_of(x)
     columns, size = s.size(17), s.one_of((2, 2), (3, 3), (4, 4), (1, 3), (5, 2))
-    stride = s.one_of((1, 1), (2, 2), (3, 2), (2, 1))
+    stride = s.one_of((1, 1), (2, 2), (3, 2), (2, 1), (5, 7))
     if n * height * width * size[0] * size[1] * channels * columns > _MOST_PRODUCTS:
         raise Unfit("large")
     weights = _weights(s, x, (columns, *size, channels), 0, columns)
@@ -225,7 +235,7 @@ def batch_matmul(s: Sketch) -> None:
         by = Quantization(np.array([scale / 60], np.float32), np.zeros(1, np.int64))
         y = s.const(s.rng.integers(-127, 128, wanted).astype(np.int8), T.INT8, by)
     else:
-        y = s.const((s.rng.standard_normal(wanted) * scale).astype(np.float32))
+        y = _floats(s, s.rng.standard_normal(wanted) * scale)
     _made(s, BATCH_MATMUL, x, [x, y], options)
 
 

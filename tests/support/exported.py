@@ -82,7 +82,7 @@ def harness(images: Mapping[str, Image], name: str) -> str:
             inputs=", ".join(f"(void *){array}" for array in inputs) or "0",
             outputs=", ".join(f"(void *){array}" for array in outputs) or "0",
             reads="\n                ".join(
-                f"if (!fread({array}, sizeof {array}, 1, stdin)) return 2;" for array in inputs
+                f"if (sizeof {array} && !fread({array}, sizeof {array}, 1, stdin)) return 2;" for array in inputs
             ),
             writes=" ".join(f"fwrite({array}, sizeof {array}, 1, stdout);" for array in outputs),
         )

@@ -61,7 +61,7 @@ def _load(path: str | PathLike[str]) -> Any:
         raise ConversionError(
             f"recipe: {brief(str(path))} is neither the name of a recipe nor a file that can be read: {error.strerror}"
         ) from error
-    except ValueError as error:  # a file that isn't text or JSON
+    except (ValueError, RecursionError) as error:  # a file that isn't text or JSON
         raise ConversionError(f"recipe: {path}: expected JSON: {error}") from error
 
 

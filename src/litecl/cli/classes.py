@@ -14,6 +14,7 @@ from litecl.interpreter.graph import Array, Quantization
 from litecl.interpreter.ops.quantize import real
 
 _NUMBERED = re.compile(r"(\d+)[\s:,]+(.+)")
+_LONGEST = 1 << 24  # bytes of an attached file of labels
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ def labels_of(model: Path, given: Path | None) -> Labels | None:
     try:
         with zipfile.ZipFile(model) as attached:
             files = [name for name in attached.namelist() if "label" in name.lower() and name.endswith(".txt")]
-            text = attached.read(files[0]).decode("utf-8", "replace") if files else ""
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError):
+            text = attached.open(files[0]).read(_LONGEST).decode("utf-8", "replace") if files else ""
+    except Exception:  # no archive; or damaged bytes: whatever zipfile and zlib raise
         return None
     names = _names(text)
     return Labels(names, f"{model.name}:{files[0]}") if names else None

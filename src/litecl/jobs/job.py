@@ -272,7 +272,7 @@ def _object(path: Path) -> dict[str, Any]:
     """Read a JSON object. Raises ModelError for any other content."""
     try:
         data = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: damaged, expected JSON ({error}): use a new folder") from error
     if not isinstance(data, dict):
         raise ModelError(f"{path}: damaged, expected an object of JSON, got {type(data).__name__}: use a new folder")

@@ -315,7 +315,7 @@ def parse(text: str | bytes, name: str) -> Table:
             for kind, row in data["kinds"].items()
         }
         return Table({r.name: r for r in runtimes}, kinds)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         if isinstance(error, ModelError):
             raise
         fault = f"{type(error).__name__}: {brief(str(error))}"
