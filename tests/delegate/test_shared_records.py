@@ -232,11 +232,12 @@ def test_kernels_do_not_know_the_order_of_fields(name: str, shuffled: set[type])
 
 
 def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a device with vectors of 8, in the kernel of a region, and on a GPU whose groups share memory."""
+    """On devices with vectors of 8, in the kernel of a region, and on a GPU whose groups share memory."""
     found, dtype_of = set[type](), shared.dtype_of
     dtype_of.cache_clear()
     monkeypatch.setattr(shared, "dtype_of", lambda record: found.add(record) or dtype_of(record))
-    for target in (CpuTarget(8, 2), GpuTarget(4, 2, max_work_group_size=256, local_mem_bytes=1 << 15)):
+    cpus = CpuTarget(8, 2), CpuTarget(8, 2, byte_pairs=True)
+    for target in (*cpus, GpuTarget(4, 2, max_work_group_size=256, local_mem_bytes=1 << 15)):
         for make in _CASES.values():
             launches(make(), target)
     assert {*RECORDS} - found == {Entry}
