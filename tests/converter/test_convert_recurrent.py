@@ -237,3 +237,17 @@ def test_layers_mapped_over_sequences_of_open_sizes(make: Any, shape: tuple[int 
     random = np.random.default_rng(5)
     fed = [[random.standard_normal([size or open_ for size in shape]).astype(np.float32)] for open_ in (2, 5)]
     assert_computes(content, fed, [[np.asarray(function(tf.constant(x)))] for (x,) in fed])
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_arrays_of_rows_that_an_inner_loop_resizes_are_refused(turns: int) -> None:
+    """An inner array has another length than was reserved, which is known only once a row is made."""
+
+    def row(x: Any) -> Any:
+        made = tf.TensorArray(tf.float32, tf.shape(x)[0], dynamic_size=True, element_shape=(4,))
+        body = lambda i, made: (i + 1, made.write(i, x[i // turns]))  # noqa: E731
+        return tf.while_loop(lambda i, _: i < turns * tf.shape(x)[0], body, [0, made])[1].stack()
+
+    converter = converter_of(lambda x: tf.map_fn(row, x), tf.TensorSpec((3, None, 4)))
+    with pytest.raises(ConversionError, match="size of its elements is known only once one is written"):
+        converter.convert()

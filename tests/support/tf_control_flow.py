@@ -123,6 +123,19 @@ def _array_partly_scattered(x: Any) -> Any:
     return rows.write(2, x[0]).write(3, x[1]).stack()
 
 
+def _mapped_to_what_a_loop_resized(x: Any) -> Any:
+    """Arrays of elements whose size a loop has changed: dense ones, and a list."""
+    turns = lambda i, _: i < 2  # noqa: E731
+    open_ = [tf.TensorShape([]), tf.TensorShape([None, 4])]
+    less = tf.while_loop(turns, lambda i, y: (i + 1, y[1:]), [0, x], shape_invariants=open_)[1]
+    more = tf.while_loop(turns, lambda i, y: (i + 1, tf.concat([y, y[:1]], 0)), [0, x], shape_invariants=open_)[1]
+    made = tf.TensorArray(tf.float32, 0, dynamic_size=True, element_shape=(4,))
+    made = tf.while_loop(lambda i, _: i < tf.shape(x)[0] + 1, lambda i, made: (i + 1, made.write(i, x[0])), [0, made])[
+        1
+    ]
+    return [tf.map_fn(lambda row: y * row, x) for y in (less, more, made.stack())]  # noqa: B023
+
+
 def _list_resized(x: Any) -> Any:
     handle = tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=[4])
     results = []
@@ -262,6 +275,7 @@ CONTROL_FLOW = (
     TfFunction("recurrent layer", _recurrent(transposed=False), ((5, 2, 4),)),
     TfFunction("recurrent layer of transposed weights", _recurrent(transposed=True), ((5, 2, 4),)),
     TfFunction("array partly scattered", _array_partly_scattered, ((4, 5),)),
+    TfFunction("mapped to what a loop resized", _mapped_to_what_a_loop_resized, _ANY_STEPS),
 )
 
 

@@ -25,6 +25,14 @@ _WRITERS: Mapping[Operator, int] = {
     "TensorListScatterIntoExistingList": 1,
     UPDATE_SLICE: 1,
 }
+# These change a list's length, as does a write that ``resizes`` it.
+_SIZERS = (
+    "TensorListPushBack",
+    "TensorListPopBack",
+    "TensorListResize",
+    "TensorListConcatLists",
+    "TensorListPushBackBatch",
+)
 # These read elements one by one, which may differ in size; others need them equal.
 _READERS = ("TensorListConcat", "TensorListConcatV2", "TensorListGetItem", "TensorListGather")
 _MADE_OF_TENSORS = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
@@ -48,6 +56,25 @@ class Scope:
         if position is None or self.owner is None:
             return None
         return self.owner.inputs[position + (self.owner.op == "If")]
+
+
+def resizes(node: Node) -> bool:
+    """Return whether a write past the end extends the list."""
+    return bool(node.attrs.get("resize_if_index_out_of_bounds"))
+
+
+def grows(list_: Value) -> bool:
+    """Return whether a body changes the length of a list passed to it."""
+    return any(_grows(user, list_) for user in list_.users)
+
+
+def _grows(user: Node, list_: Value) -> bool:
+    if user.op in _SIZERS or (user.op == "TensorListSetItem" and resizes(user)):
+        return True
+    if user.op == "TensorListSetItem" and grows(user.output):
+        return True
+    passed = [i - (user.op == "If") for i, operand in enumerate(user.inputs) if operand is list_ and user.bodies]
+    return any(grows(body.inputs[i]) for i in passed for body in user.bodies)
 
 
 def element(list_: Value, scope: Scope) -> list[Extent] | None:
@@ -140,9 +167,23 @@ def _sources(node: Node, value: Value, axis: int) -> list[tuple[Value, int]]:
         return [(node.input(0), int(order[axis]))]
     if node.op == "StridedSlice":
         return _whole(node, axis)
-    if node.op == "While":
-        return [(node.input(node.outputs.index(value)), axis)]
+    if node.op == "While" and _keeps(node, position := node.outputs.index(value), axis):
+        return [(node.input(position), axis)]
     return []
+
+
+def _keeps(loop: Node, position: int, axis: int) -> bool:
+    """Return whether a dimension of a loop's variable is known to be the same after a turn."""
+    body = loop.bodies[-1]
+    seen, left = set[tuple[Value, int]](), [(body.outputs[position], axis)]
+    while left:
+        value, its_axis = left.pop()
+        if (value, its_axis) == (body.inputs[position], axis):
+            return True
+        if (value, its_axis) not in seen and value.producer is not None:
+            left += _sources(value.producer, value, its_axis)
+        seen.add((value, its_axis))
+    return False
 
 
 def _whole(node: Node, axis: int) -> list[tuple[Value, int]]:
@@ -195,10 +236,12 @@ def _of_list(list_: Value, axis: int, scope: Scope, target: Scope) -> Extent | N
         return None if outer is None or scope.parent is None else _of_list(outer, axis, scope.parent, target)
     if node.op in _MADE_OF_TENSORS:
         return _outward(node.input(0), axis, scope, target)
-    if node.op in _WRITERS:
+    if node.op in _WRITERS and (axis or not _grows(node, node.input(0))):
         return _of_list(node.input(0), axis, scope, target)
     if node.op == "While":
-        return _of_list(node.input(node.outputs.index(list_)), axis, scope, target)
+        position = node.outputs.index(list_)
+        kept = axis or not grows(node.bodies[-1].inputs[position])
+        return _of_list(node.input(position), axis, scope, target) if kept else None
     if node.op != "TensorListReserve" or scope is target:  # its elements are being looked for
         return None
     extents = element(list_, scope) if axis else None

@@ -3,19 +3,11 @@
 Lists of fixed size are written in place by slice updates; growing lists are concatenated.
 """
 
-from litecl.converter.graph import Module, Node, Value
+from litecl.converter.graph import Module, Node
 from litecl.converter.passes.lists.builder import ListNode
-from litecl.converter.passes.lists.elements import Scope
-from litecl.converter.passes.lists.rules import LIST_RULES, resizes
+from litecl.converter.passes.lists.elements import Scope, grows
+from litecl.converter.passes.lists.rules import LIST_RULES
 from litecl.interpreter.schema import TensorType
-
-_GROWS = (
-    "TensorListPushBack",
-    "TensorListPopBack",
-    "TensorListResize",
-    "TensorListConcatLists",
-    "TensorListPushBackBatch",
-)
 
 
 def lower_lists(module: Module) -> None:
@@ -40,7 +32,7 @@ def _control(scope: Scope, node: Node) -> None:
     for body in node.bodies:
         for value, argument in zip(operands, body.inputs, strict=True):
             if argument.type == TensorType.VARIANT and value is not None and value.shape:
-                length = None if node.op == "While" and _grows(argument) else value.shape[0]
+                length = None if node.op == "While" and grows(argument) else value.shape[0]
                 argument.type, argument.shape = value.type, (length, *value.shape[1:])
         _lower(scope.enter(node, body))
     inner = node.bodies[-1]
@@ -50,16 +42,3 @@ def _control(scope: Scope, node: Node) -> None:
             value.type, value.shape = like.type, like.shape
             if node.op == "If" and node.bodies[0].outputs[i].shape != result.shape:
                 value.shape = (None, *(result.shape or ())[1:])
-
-
-def _grows(list_: Value) -> bool:
-    """Return whether a body changes the length of a list passed to it."""
-    for user in list_.users:
-        if user.op in _GROWS or (user.op == "TensorListSetItem" and resizes(user)):
-            return True
-        if user.op == "TensorListSetItem" and _grows(user.output):
-            return True
-        for i, operand in enumerate(user.inputs):
-            if operand is list_ and any(_grows(body.inputs[i - (user.op == "If")]) for body in user.bodies):
-                return True
-    return False

@@ -7,16 +7,11 @@ import numpy as np
 from litecl.converter.graph import Node, Value, constant
 from litecl.converter.own_ops import UPDATE_SLICE
 from litecl.converter.passes.lists.builder import ListNode
-from litecl.converter.passes.lists.elements import Extent, dimension, element
+from litecl.converter.passes.lists.elements import Extent, dimension, element, resizes
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
 _INT32 = TensorType.INT32
-
-
-def resizes(node: Node) -> bool:
-    """Return whether a write past the end extends the list."""
-    return bool(node.attrs.get("resize_if_index_out_of_bounds"))
 
 
 def _element_type(node: Node) -> TensorType:
