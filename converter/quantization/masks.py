@@ -132,6 +132,7 @@ def _near(graph: Subgraph, softmaxes: Sequence[_Masked], steps: int) -> Subgraph
     tensors, nodes = list(graph.tensors), list(graph.nodes)
     for each in softmaxes:
         margin = math.log(2 * each.width * steps) / nodes[each.softmax].options.beta
+        margin += sum(_spread(nodes[number], tensors[nodes[number].inputs[at]].data) for number, at in each.masks)
         for number, position in each.masks if math.isfinite(each.low) and math.isfinite(each.high) else ():
             node = nodes[number]
             spec = tensors[node.inputs[position]]
@@ -151,7 +152,13 @@ def _near_data(node: Node, spec: TensorSpec, masked: _Masked, margin: float) -> 
     if node.op in (SELECT, SELECT_V2):
         return np.full_like(data, masked.low - margin)
     signed = -data if node.op is SUB else data
-    others = signed[signed > -_HUGE]
-    spread = float(others.max() - others.min()) if others.size else 0.0
-    near = np.where(signed > -_HUGE, signed, np.float32(masked.low - masked.high - spread - margin))
+    near = np.where(signed > -_HUGE, signed, np.float32(masked.low - masked.high - margin))
     return -near if node.op is SUB else near
+
+
+def _spread(node: Node, data: Array | None) -> float:
+    """Return how far the numbers of an added mask that hide nothing may move scores from each other."""
+    if node.op in (SELECT, SELECT_V2) or data is None:
+        return 0.0
+    shown = data[np.abs(data) < _HUGE]
+    return float(shown.max(initial=0.0) - shown.min(initial=0.0))

@@ -10,6 +10,7 @@ keras = pytest.importorskip("keras")
 
 from litecl.converter import Converter, Quantization  # noqa: E402
 from litecl.converter.quantization.masks import with_near_masks  # noqa: E402
+from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.schema import TensorType  # noqa: E402
 from support.conversion import invoke, runtimes  # noqa: E402
 from support.keras_models import randomise, stack  # noqa: E402
@@ -92,3 +93,19 @@ def test_what_else_is_huge_stays(outputs: bool) -> None:
     (name,) = signature.inputs
     sample = np.random.default_rng(3).standard_normal((1, _LENGTH, _LENGTH)).astype(np.float32)
     assert with_near_masks(model, TensorType.INT8, [(signature, {name: sample})]) is model
+
+
+@pytest.mark.parametrize("beyond", [20.0, -20.0])
+def test_masks_of_biased_scores_hide_as_before(beyond: float) -> None:
+    """Scores that a first mask moves are on the same side of what a second one hides as before."""
+    x = keras.Input((_LENGTH, _LENGTH))
+    causal = np.where(np.tri(_LENGTH, dtype=bool), beyond, -1e9).astype(np.float32)
+    scores = ops.where(np.arange(_LENGTH) != 2, x + causal, np.float32(-1e9))
+    model = Converter.from_keras_model(keras.Model(x, ops.softmax(scores))).convert_to_model()
+    (signature,) = model.signatures
+    (name,) = signature.inputs
+    sample = np.random.default_rng(3).standard_normal((1, _LENGTH, _LENGTH)).astype(np.float32)
+    near = with_near_masks(model, TensorType.INT8, [(signature, {name: sample})])
+    assert near is not model
+    wanted, got = (Interpreter(each).get_signature_runner()(**{name: sample}) for each in (model, near))
+    np.testing.assert_allclose([*got.values()], [*wanted.values()], atol=1 / 512)
