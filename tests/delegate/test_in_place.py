@@ -174,13 +174,18 @@ def test_what_has_to_be_seen_to_is_not_run_in_place() -> None:
         assert not interpreter._in_place
 
 
-def test_other_entries_and_other_shapes_in_between() -> None:
-    first, second = several().subgraphs[0], one_launch().subgraphs[0]
+def two_entries() -> Model:
+    """Return a model of two signatures, each of which is one region."""
+    graphs = several().subgraphs[0], one_launch().subgraphs[0]
     entries = [
         Signature(key, {"x": graph.inputs[0]}, {"y": graph.outputs[-1]}, i)
-        for i, (key, graph) in enumerate((("first", first), ("second", second)))
+        for i, (key, graph) in enumerate(zip(("first", "second"), graphs, strict=True))
     ]
-    model_ = Model((first, second), tuple(entries))
+    return Model(graphs, tuple(entries))
+
+
+def test_other_entries_and_other_shapes_in_between() -> None:
+    model_ = two_entries()
     interpreter, plain = opened(model_), Interpreter(model_)
     assert interpreter._in_place.keys() == {0, 1}
     for _ in range(2):
@@ -198,12 +203,7 @@ def test_a_run_is_repeated_until_something_else_happens() -> None:
     """Once runs are known to be alike, an invoke repeats the last one, unless it was of another entry, on a device's
     tensors, or of other shapes.
     """
-    first, second = several().subgraphs[0], one_launch().subgraphs[0]
-    entries = [
-        Signature(key, {"x": graph.inputs[0]}, {"y": graph.outputs[-1]}, i)
-        for i, (key, graph) in enumerate((("first", first), ("second", second)))
-    ]
-    model_ = Model((first, second), tuple(entries))
+    model_ = two_entries()
     interpreter, plain = opened(model_), Interpreter(model_)
     plain.allocate_tensors()
 
