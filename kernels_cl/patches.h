@@ -5,13 +5,14 @@
 // Weights of WEIGHT_BITS, 4 or 2, are PACKED to a byte: each byte has the integers at its position in PACKED
 // consecutive fours of the row, the first in its lowest bits, and every run is padded to whole fours of such bytes.
 // They are multiplied in the upper bits of a byte, so that sums are 2^(8 - WEIGHT_BITS) times too large (`narrowed`).
+// PAIRED: every four is [2][PANEL][2], for rows that are widened to words.
 // ACROSS, for one row and few columns, or where one instruction adds up a vector's products: lanes are elements of a
 // row. weights are then [columns][row_bytes], rows padded with zeros to whole vectors.
 // PLAIN, for rows that are multiplied where they are (or the single row of a convolution): their bits are flipped then,
 // not when they are gathered. SIGNED_ROW, with PLAIN: bytes are signed when they are multiplied, so that sums are less
 // by 128 times the sum of a column's weights.
 // ADJACENT: the taps of a run, if each pixel's window begins one pixel after the last one's.
-// Macros: MR, NV, PANEL; ACROSS; ADJACENT; WEIGHT_BITS; PLAIN; SIGNED_ROW; T and WORDS (quantized.h).
+// Macros: MR, NV, PANEL; PAIRED; ACROSS; ADJACENT; WEIGHT_BITS; PLAIN; SIGNED_ROW; T and WORDS (quantized.h).
 #include "quantized.h"
 #include <delegate.matmul.patches.Gather>
 
@@ -247,6 +248,24 @@ INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict r
 #define WIDENED_ROWS (MR % 6 == 0 ? 6 : MR)  // whose sums fit in registers
 typedef ushort Gathered;
 
+#ifdef PAIRED
+// tile[r][j] += `runs` runs of run_bytes words of row r times weights, which are widened when they are loaded.
+INLINE void multiply_gathered(intv tile[MR][NV], __global const Gathered *restrict rows,
+                              __global const char *restrict weights, const int row_step, const int runs,
+                              const int run_bytes, const int run_step) {
+    typedef char Columns __attribute__((vector_size(2 * VW), aligned(1)));
+    for (int run = 0; run < runs; ++run, rows += run_step)
+        for (int k = 0; k + 2 <= run_bytes; k += 2, weights += PANEL * 2) {
+            words_of_intv w[NV];
+            UNROLL for (int j = 0; j < NV; ++j)
+                w[j] = __builtin_convertvector(*(__global const Columns *)(weights + j * 2 * VW), words_of_intv);
+            UNROLL for (int r = 0; r < MR; ++r) {
+                const intv x = *(__global const int_u *)(rows + r * row_step + k);
+                UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += MULTIPLY_PAIRS(AS_WORDS(x), w[j]);
+            }
+        }
+}
+#else
 // tile[r][j] += `runs` runs of run_bytes words of row r times weights, which are widened when they are loaded: the four
 // of a column are in two adjacent lanes of pairs.
 INLINE void multiply_gathered(intv tile[MR][NV], __global const Gathered *restrict rows,
@@ -274,6 +293,7 @@ INLINE void multiply_gathered(intv tile[MR][NV], __global const Gathered *restri
             UNROLL for (int r = 0; r < WIDENED_ROWS; ++r) tile[first + r][j] += SUM_PAIRS(pairs[r]);
         }
 }
+#endif
 #elif MR > 1 && defined(FEW_REGISTERS) && WEIGHT_BITS == 8
 #ifdef WORDS
 typedef uchar Gathered;

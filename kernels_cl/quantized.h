@@ -259,13 +259,13 @@ inline intv clamp_int(intv x, int low, int high) {
 #define BOUNDED(x, low, high) clamp_int(x, low, high)
 #endif
 
-// The last step of a sum of products: requantizes it, adds the zero point of the output, and clamps. stage points at
-// bias, multiplier, left and right shift of VW columns, `step` ints apart. With FOLDED no column has a left shift; its
-// slot holds the term that rounds the right shift and adds the zero point. With RECTIFIED, in addition, results of
-// negative sums are clamped away and all columns have a right shift: rounding twice then equals rounding down once,
-// applied to the 64-bit product plus all terms. With REAL_FACTORS a float64 takes the slots of the shifts.
+// The last step of a sum of products but for its clamp: requantizes it and adds the zero point of the output. stage
+// points at bias, multiplier, left and right shift of VW columns, `step` ints apart. With FOLDED no column has a left
+// shift; its slot holds the term that rounds the right shift and adds the zero point. With RECTIFIED, in addition,
+// results of negative sums are clamped away and all columns have a right shift: rounding twice then equals rounding down
+// once, applied to the 64-bit product plus all terms. With REAL_FACTORS a float64 takes the slots of the shifts.
 #if defined(RECTIFIED) && !defined(MULTIPLY_HIGH)
-inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
+inline intv rescale_sum(intv sum, __global const int *stage, int step, int zero) {
 #if VW == 1
     const long added = ((long)stage[STAGE_ROW_THIRD * step] << 31) + (1L << 30);
     const int upper = (int)(((long)sum * stage[STAGE_ROW_MULTIPLIER * step] + added) >> 32);
@@ -281,26 +281,31 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
     const longh even = multiply_even(sum, m) + even_added, odd = multiply_odd(sum, m) + odd_added;
     const intv upper = (LANES & 1) != 0 ? AS_INTV(odd) : AS_INTV(even >> 32);
 #endif
-    return BOUNDED(SHIFT_LANES_RIGHT(upper, LOADI(stage + STAGE_ROW_RIGHT * step) - 1), low, high);
+    return SHIFT_LANES_RIGHT(upper, LOADI(stage + STAGE_ROW_RIGHT * step) - 1);
 }
 #elif defined(FOLDED) || defined(RECTIFIED)
-inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
+inline intv rescale_sum(intv sum, __global const int *stage, int step, int zero) {
     const intv right = LOADI(stage + STAGE_ROW_RIGHT * step);
     const intv y = multiply_high(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step));
     const intv rounded = y + LOADI(stage + STAGE_ROW_THIRD * step) + (right > 0 ? y >> 31 : (intv)0);
-    return BOUNDED(SHIFT_LANES_RIGHT(rounded, right), low, high);
+    return SHIFT_LANES_RIGHT(rounded, right);
 }
 #else
-inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
+inline intv rescale_sum(intv sum, __global const int *stage, int step, int zero) {
 #ifdef REAL_FACTORS
     const intv y = scale(sum, (__global const Factor *)(stage + STAGE_ROW_THIRD * step));
 #else
     const intv y = requantize_lanes(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step),
                                     LOADI(stage + STAGE_ROW_THIRD * step), LOADI(stage + STAGE_ROW_RIGHT * step));
 #endif
-    return BOUNDED(y + zero, low, high);
+    return y + zero;
 }
 #endif
+
+// The same, clamped.
+inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
+    return BOUNDED(rescale_sum(sum, stage, step, zero), low, high);
+}
 
 // The last step of 64-bit sums: multiplies by a factor and clamps. stage points at the bias and the factor of VW
 // columns, all in float64.
@@ -347,3 +352,30 @@ inline void store_lanes(__global OUT *p, const Outv y, const int columns) {
     if (columns <= 0) return;
     STORE_PART(OUT, p, y, columns)
 }
+
+// Four vectors of rescaled sums as bytes, clamped to [low, high]: AVX2 packs halves of vectors side by side.
+#if VW == 8 && defined(__AVX2__) && defined(LITECL_NATIVE) && !defined(MASKS_BYTES)
+#define PACKS_BYTES 1
+typedef ulong eight_bytes __attribute__((aligned(1)));
+typedef int ints_of_256 __attribute__((vector_size(32)));
+typedef short words_of_256 __attribute__((ext_vector_type(16)));
+
+inline words_of_256 packed_words(const intv x, const intv y, const int low, const int high) {
+    const words_of_256 words = __builtin_astype(
+        __builtin_ia32_packssdw256(__builtin_astype(x, ints_of_256), __builtin_astype(y, ints_of_256)), words_of_256);
+#ifdef SATURATED
+    return words;
+#else
+    return __builtin_elementwise_min(__builtin_elementwise_max(words, (words_of_256)(short)low),
+                                     (words_of_256)(short)high);
+#endif
+}
+
+inline ulong4 packed_bytes(const intv y[4], const int low, const int high) {
+    const words_of_256 first = packed_words(y[0], y[1], low, high), second = packed_words(y[2], y[3], low, high);
+    const intv halves = __builtin_astype((OUT)-1 < (OUT)0 ? __builtin_ia32_packsswb256(first, second)
+                                                          : __builtin_ia32_packuswb256(first, second),
+                                         intv);
+    return __builtin_astype(__builtin_shufflevector(halves, halves, 0, 4, 1, 5, 2, 6, 3, 7), ulong4);
+}
+#endif

@@ -53,6 +53,10 @@ typedef intv Sums;
 #define STORE_WHOLE(p, y, columns) *(__global Outv_u *)(p) = (y)
 #endif
 
+#if defined(PACKS_BYTES) && !defined(WORDS) && !defined(WIDE_SUMS) && MR * NV % 4 == 0
+#define PACKS_TILE 1
+#endif
+
 // MR pixels x NV vectors of columns from n0 on.
 TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __global const char *restrict weights,
                                  __global const int *restrict stage, __global OUT *restrict out,
@@ -106,6 +110,22 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
     UNROLL for (int j = 0; j < NV; ++j) store_lanes(out + j * VW, FINISHED(tile[0][j], j), columns - j * VW);
 #else
     if ((MASKS_OUT || columns >= TILE_COLUMNS) && count >= MR) {
+#ifdef PACKS_TILE
+        if (sizeof(OUT) == 1) {
+            ulong4 bytes[MR * NV / 4];  // before any are stored, so that a column's stage is loaded once
+            UNROLL for (int i = 0; i < MR * NV; i += 4) {
+                intv y[4];
+                UNROLL for (int k = 0; k < 4; ++k) {
+                    const int j = (i + k) / MR, r = (i + k) % MR;
+                    y[k] = rescale_sum(tile[r][j], stage + (n0 / VW + j) * STAGE_ROWS * VW, VW, c->bounds.zero);
+                }
+                bytes[i / 4] = packed_bytes(y, c->bounds.low, c->bounds.high);
+            }
+            UNROLL for (int i = 0; i < MR * NV; ++i)
+                *(__global eight_bytes *)(out + i % MR * g->columns + i / MR * VW) = bytes[i / 4][i % 4];
+            return;
+        }
+#endif
         UNROLL for (int j = 0; j < NV; ++j)
             UNROLL for (int r = 0; r < MR; ++r)
                 STORE_WHOLE(out + r * g->columns + j * VW, FINISHED(tile[r][j], j), columns - j * VW);
