@@ -21,8 +21,8 @@ from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.backend.protocols import FoundDevice
 from litecl.delegate.devices import devices
 from litecl.delegate.report import summary
+from litecl.errors import DelegateError, LiteclError
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import DelegateError, LiteclError
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare
 from litecl.perf.timing import Stats, in_turns

@@ -13,7 +13,7 @@ from mlserver.types import InferenceRequest, InferenceResponse
 from mlserver.utils import get_model_uri
 
 from litecl import Predictor
-from litecl.interpreter.errors import LiteclError
+from litecl.errors import LiteclError
 
 
 class LiteclRuntime(MLModel):

@@ -2,8 +2,8 @@
 
 ``litecl.Interpreter(model, delegates=[litecl.CLDelegate()])`` runs a model, ``litecl.Converter`` makes one,
 ``litecl.Predictor`` runs one on batches of arrays, ``litecl.Generator`` a language model; ``litecl.bisect`` finds the
-operator behind a wrong result. Their packages have the rest: ``litecl.interpreter``, ``litecl.delegate``,
-``litecl.converter``, ``litecl.compiled_model``, ``litecl.perf``.
+operator behind a wrong result; ``litecl.errors`` has what they raise. Their packages have the rest:
+``litecl.interpreter``, ``litecl.delegate``, ``litecl.converter``, ``litecl.compiled_model``, ``litecl.perf``.
 """
 
 import time as _time

@@ -4,9 +4,11 @@ import subprocess
 import sys
 
 import litecl
+import litecl.errors
 from litecl.converter import Converter
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter import errors as raised
 
 
 def test_names() -> None:
@@ -15,6 +17,12 @@ def test_names() -> None:
     assert all(getattr(litecl, name) is not None for name in dir(litecl))
     assert (litecl.Interpreter, litecl.CLDelegate, litecl.Converter) == (Interpreter, CLDelegate, Converter)
     assert not hasattr(litecl, "Interpretor")
+
+
+def test_errors() -> None:
+    """``litecl.errors`` has every class that is raised or warned of, and nothing else."""
+    classes = {each for each in vars(raised).values() if isinstance(each, type) and each.__module__ == raised.__name__}
+    assert {each for name, each in vars(litecl.errors).items() if not name.startswith("_")} == classes
 
 
 def test_imports_wait() -> None:
