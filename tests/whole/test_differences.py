@@ -18,6 +18,7 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import binary
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.binary import ATAN2
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.spectral import RFFT2D
@@ -126,6 +127,29 @@ def test_rows_without_elements_are_the_bias(type_: Any, device: Any) -> None:
     np.testing.assert_array_equal(theirs, np.zeros((2, 3)))
     (ours,) = _outputs(case, device)
     np.testing.assert_array_equal(ours, np.broadcast_to(f32(1, -2, 3), (2, 3)))
+
+
+@devices.on_each_and_the_cpu
+def test_outer_batches_of_integer_weights(device: Any) -> None:
+    """From the second outer batch on LiteRT takes the scales of other rows; with one batch dimension it is right."""
+    rng = np.random.default_rng(9)
+    x, weights = f32(*rng.standard_normal(48)), rng.integers(-127, 128, 120).astype(np.int8)
+    x *= np.exp2(np.arange(12, dtype=np.float32)).repeat(4)  # rows of unlike scales
+    by = {1: Quantization(f32(0.01), np.int64([0]))}
+
+    def case(*batches: int) -> Case:
+        inputs = [x.reshape(*batches, 2, 4), weights.reshape(*batches, 4, 5)]
+        options = BatchMatMulOptions()
+        return Case("batches", BATCH_MATMUL, options, inputs, WEIGHTS, quantization=by, version=4)
+
+    (right,) = oracle.run(write(case(6).model()), case(6).feeds)
+    (theirs,) = oracle.run(write(case(2, 3).model()), case(2, 3).feeds)
+    right = right.reshape(theirs.shape)
+    np.testing.assert_array_equal(theirs[0], right[0])
+    assert np.abs(theirs[1] / right[1]).max() < 0.5
+    (ours,) = _outputs(case(2, 3), device)
+    for got, wanted in zip(ours.reshape(-1, 5), right.reshape(-1, 5), strict=True):
+        compare.assert_close(got, wanted, 0.02)  # rows of the input are rounded to 8 bits
 
 
 @devices.on_each_and_the_cpu
