@@ -4,6 +4,7 @@ LiteRT's side is tested too, so that a row that no longer holds fails. Loops are
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,19 @@ from litecl.cases import Case, lstm
 from litecl.cases.litert_faults import IMAGE, INFINITIES, OTHERS, WEIGHTS, Difference, f32
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import ModelError, UnsupportedOp
+from litecl.interpreter.errors import ModelError, ShapeError, UnsupportedOp
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import binary
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.binary import ATAN2
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.pool_2d import MAX_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.spectral import RFFT2D
-from litecl.interpreter.schema import ActivationFunctionType, TensorType
+from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 from support import compare, devices, oracle
 
 INF = np.inf
@@ -127,6 +131,34 @@ def test_rows_without_elements_are_the_bias(type_: Any, device: Any) -> None:
     np.testing.assert_array_equal(theirs, np.zeros((2, 3)))
     (ours,) = _outputs(case, device)
     np.testing.assert_array_equal(ours, np.broadcast_to(f32(1, -2, 3), (2, 3)))
+
+
+def _windowed(op: Any, options: Any, *weights: tuple[int, ...]) -> Case:
+    """A VALID window of 3 x 3 on an image of its size."""
+    values = [np.ones(shape, np.float32) for shape in ((1, 3, 3, 2), *weights)]
+    return Case(op.name, op, options(padding=Padding.VALID, stride_w=1, stride_h=1), values, WEIGHTS)
+
+
+@devices.on_each_and_the_cpu
+@pytest.mark.parametrize(
+    "case",
+    [
+        _windowed(CONV_2D, Conv2DOptions, (4, 3, 3, 2), (4,)),
+        _windowed(DEPTHWISE_CONV_2D, partial(DepthwiseConv2DOptions, depth_multiplier=2), (1, 3, 3, 4), (4,)),
+        _windowed(MAX_POOL_2D, partial(Pool2DOptions, filter_width=3, filter_height=3)),
+    ],
+    ids=lambda case: case.op.name,
+)
+def test_valid_windows_larger_than_the_image(case: Case, device: Any) -> None:
+    model = case.model()
+    (graph,) = model.subgraphs
+    smaller = replace(graph, tensors=(replace(graph.tensors[0], shape=(1, 2, 2, 2)), *graph.tensors[1:]))
+    content, feed = write(replace(model, subgraphs=(smaller,))), np.ones((1, 2, 2, 2), np.float32)
+    (theirs,) = oracle.run(content, [feed])
+    assert theirs.shape[:3] == (1, 0, 0)
+    delegates = [] if device is None else [CLDelegate(device)]
+    with pytest.raises(ShapeError, match="expected at least 3 elements for the window, got 2"):
+        Interpreter(content, delegates=delegates).allocate_tensors()
 
 
 @devices.on_each_and_the_cpu
