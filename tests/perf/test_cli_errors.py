@@ -85,6 +85,16 @@ def test_a_folder_has_no_name_of_a_file(path: Path, capsys: pytest.CaptureFixtur
     assert data(capsys, "run", path, "--cpu", "-o", tmp_path / "out.npy")["outputs"]
 
 
+@pytest.mark.parametrize("command", ["convert", "quantize --quantize int8"])
+@pytest.mark.parametrize("name", ["q.h5", "q.KERAS", "q.onnx"])
+def test_a_written_model_has_no_name_of_another_format(
+    name: str, command: str, path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    error = _error(capsys, *command.split(), path, "-o", tmp_path / name)
+    assert error["type"] == "UsageError" and f"{name} is the name of another kind of model" in error["message"]
+    assert not (tmp_path / name).exists()
+
+
 def test_wrong_usage_is_told_in_a_few_lines(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parser.main(["run", str(path), "--threads", "0"])

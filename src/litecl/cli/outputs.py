@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 _STDOUT = Path("/dev/stdout")
+_OTHER_MODELS = (".h5", ".hdf5", ".keras", ".onnx", ".pb", ".pbtxt", ".pt", ".pt2", ".pth")
 
 
 class OutputFile:
@@ -27,6 +28,17 @@ class OutputFile:
             raise argparse.ArgumentTypeError(f"{text} is a folder, expected a file to write")
         if self.endings and path.suffix.lower() not in self.endings:
             raise argparse.ArgumentTypeError(f"{text}: expected a name that ends in {' or '.join(self.endings)}")
+        return path
+
+
+class ModelOutput(OutputFile):
+    """Parses the path of a model to write: a .tflite file or a bundle of them, by any name but another format's."""
+
+    def __call__(self, text: str) -> Path:
+        """Return the path. Raises ArgumentTypeError."""
+        path = super().__call__(text)
+        if path.suffix.lower() in _OTHER_MODELS:
+            raise argparse.ArgumentTypeError(f"{text} is the name of another kind of model, expected FILE.tflite")
         return path
 
 

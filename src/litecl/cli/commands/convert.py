@@ -18,7 +18,7 @@ from rich.text import Text
 from litecl.cli import quantization
 from litecl.cli.command import Output, folder, positive, shape_argument
 from litecl.cli.functions import functions, is_function, require_file
-from litecl.cli.outputs import OutputFile
+from litecl.cli.outputs import ModelOutput
 from litecl.cli.quantization import notes_of, write_files
 from litecl.cli.quiet import load_tensorflow
 from litecl.cli.sources import Difference, differences
@@ -61,7 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "MODULE:NAME), a program of torch.export (.pt2), an ONNX file, or a .tflite file in float to quantize",
     )
     parser.add_argument(
-        "-o", "--output", type=OutputFile(), required=True, metavar="OUT", help="the .tflite file to write"
+        "-o", "--output", type=ModelOutput(), required=True, metavar="OUT", help="the .tflite file to write"
     )
     shape_argument(parser, "--input-shape")
     parser.add_argument(

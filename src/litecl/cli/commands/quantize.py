@@ -10,7 +10,7 @@ from rich.text import Text
 
 from litecl.cli import quantization
 from litecl.cli.command import A_MODEL, Output, model_file, progress
-from litecl.cli.outputs import OutputFile
+from litecl.cli.outputs import ModelOutput
 from litecl.cli.quantization import notes_of, write_files
 from litecl.cli.tables import line, size, table
 from litecl.generate import litertlm
@@ -35,7 +35,7 @@ litecl quantize float.tflite --min-sqnr 30 --calibrate samples.npz -o small.tfli
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument("model", type=model_file, metavar="MODEL", help=f"{A_MODEL}, or a .litertlm file")
-    parser.add_argument("-o", "--output", type=OutputFile(), required=True, metavar="OUT", help="the file to write")
+    parser.add_argument("-o", "--output", type=ModelOutput(), required=True, metavar="OUT", help="the file to write")
     quantization.arguments(parser)
     parser.set_defaults(fp16_safe=False)
 
