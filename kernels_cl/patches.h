@@ -335,6 +335,10 @@ typedef uchar Gathered;
 #define multiply_gathered multiply_patches
 #endif
 
+#if defined(PAIRED) && (!defined(WIDENED_ROWS) || defined(ACROSS))
+#error "weights lie in pairs, but rows are not widened to words"
+#endif
+
 #ifdef ACROSS
 #ifdef DOT_ALL
 typedef int Across;  // of all lanes at once

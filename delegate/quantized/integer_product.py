@@ -63,11 +63,11 @@ def integer_product(
         stage = weights.wide_stage(panel, width, real=real)
     else:
         stage = weights.stage(panel, width, x_zero, bounds, real=real)
-    paired = {"PAIRED": 1} if target.byte_pairs and work.tile.rows > 1 and weights.bits == 8 and not words else {}
+    defines = work.defines | signed | stage.defines | {"T": C_TYPES[x.spec.type]}
     packed = in_rows(weights.values, width) if work.tile.across else weights.packed(panel, work.runs)
-    if paired:
+    if target.byte_pairs and work.tile.rows > 1 and not work.tile.across and weights.bits == 8 and not words:
+        defines["PAIRED"] = 1
         packed = np.ascontiguousarray(packed.reshape(*packed.shape[:-1], 2, 2).swapaxes(-2, -3))
-    defines = work.defines | paired | signed | stage.defines | {"T": C_TYPES[x.spec.type]}
     defines |= {} if wide else bounds.defines(type_)
     if type_ != x.spec.type:
         defines["OUT"] = C_TYPES[type_]
